@@ -1,0 +1,6 @@
+//! What two parties must agree on: canonical JSON, datasets, protocols, methods, metrics, reports and bundles.
+//!
+//! This crate reads files it is given. It has no clock, process, network or environment, and it writes nothing.
+
+pub mod canonical;
+pub mod outcome;

@@ -1,0 +1,328 @@
+//! The messages and their strict reading.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of task a dataset is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Scores for listed pairs of texts.
+    Pair,
+    /// A score for every query with every document, row by row.
+    Retrieval,
+}
+
+impl Family {
+    /// The name on the wire and in Matheel's `task_family` column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pair => "pair",
+            Self::Retrieval => "retrieval",
+        }
+    }
+}
+
+/// What the supervisor says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToWorker {
+    /// The first line.
+    Hello {
+        /// [`crate::PROTOCOL_VERSION`] of the supervisor.
+        protocol: u32,
+        /// How many datasets will come.
+        datasets: u32,
+        /// How many cores the room has; a worker uses at most as many threads.
+        cores: u32,
+        /// The method's effective configuration, without its display name.
+        method: serde_json::Value,
+    },
+    /// Opens dataset number `dataset`.
+    Dataset {
+        /// Number of the dataset in this conversation, from 0.
+        dataset: u32,
+        /// Its task family.
+        family: Family,
+        /// How many texts follow.
+        texts: u32,
+        /// How many scores are asked for: the pairs, or `queries * documents`.
+        items: u64,
+        /// Retrieval only: texts `0..queries` are the queries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queries: Option<u32>,
+        /// Retrieval only: texts `queries..queries+documents` are the documents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        documents: Option<u32>,
+        /// The programming language the benchmark declares, if any.
+        #[serde(default)]
+        code_language: Option<String>,
+    },
+    /// Whole texts `start..start+values.len()`.
+    Texts {
+        /// Number of the first text.
+        start: u32,
+        /// The texts.
+        values: Vec<String>,
+    },
+    /// One piece of a text too long for one line; pieces of a text come in order and together.
+    TextPart {
+        /// Number of the text.
+        index: u32,
+        /// True on the last piece.
+        last: bool,
+        /// The piece; the text is the concatenation of its pieces.
+        value: String,
+    },
+    /// Pairs `start..start+left.len()`, as text numbers.
+    Pairs {
+        /// Number of the first pair.
+        start: u64,
+        /// Left texts.
+        left: Vec<u32>,
+        /// Right texts, as many.
+        right: Vec<u32>,
+    },
+    /// Everything of this dataset was sent: score it.
+    Score {
+        /// Number of the dataset.
+        dataset: u32,
+    },
+    /// No dataset is left: say [`FromWorker::Done`] and exit with code 0.
+    Finish {},
+}
+
+/// What a worker says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromWorker {
+    /// The first line.
+    Hello {
+        /// The version the worker speaks.
+        protocol: u32,
+        /// Name and version of the worker program, for the record only.
+        worker: String,
+    },
+    /// Scores of items `start..start+values.len()` of the open dataset. Batches are contiguous.
+    Scores {
+        /// Number of the first item.
+        start: u64,
+        /// Finite numbers.
+        values: Vec<f64>,
+    },
+    /// Every item of the dataset has its score.
+    DatasetDone {
+        /// Number of the dataset.
+        dataset: u32,
+    },
+    /// This dataset cannot be scored; the worker is ready for the next one.
+    DatasetError {
+        /// Number of the dataset.
+        dataset: u32,
+        /// Why, for people.
+        error: String,
+    },
+    /// A sign of life; it changes nothing.
+    Progress {
+        /// Items of the open dataset finished so far, by the worker's own count.
+        items: u64,
+    },
+    /// The worker gives up; nothing more will come.
+    WorkerError {
+        /// Why, for people.
+        error: String,
+    },
+    /// The answer to [`ToWorker::Finish`].
+    Done {},
+}
+
+/// Why a line is not a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Not valid UTF-8 or not a JSON object of the known form.
+    #[error("not a message: {0}")]
+    Malformed(String),
+    /// A field is absent or does not belong to this type of message.
+    #[error("message `{kind}` {problem}")]
+    Field {
+        /// The `type` it names.
+        kind: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An unknown `type`.
+    #[error("unknown message type `{0}`")]
+    UnknownType(String),
+}
+
+/// All fields of all messages of a worker in one flat struct: a score batch is then read straight into its
+/// vector, and an unknown field is refused before its value is looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flat {
+    r#type: String,
+    protocol: Option<u32>,
+    worker: Option<String>,
+    start: Option<u64>,
+    values: Option<Vec<f64>>,
+    dataset: Option<u32>,
+    error: Option<String>,
+    items: Option<u64>,
+}
+
+impl Flat {
+    /// Names of the fields that are present, `type` left out.
+    fn present(&self) -> [(&'static str, bool); 7] {
+        [
+            ("protocol", self.protocol.is_some()),
+            ("worker", self.worker.is_some()),
+            ("start", self.start.is_some()),
+            ("values", self.values.is_some()),
+            ("dataset", self.dataset.is_some()),
+            ("error", self.error.is_some()),
+            ("items", self.items.is_some()),
+        ]
+    }
+
+    fn demand(&self, wanted: &[&str]) -> Result<(), WireError> {
+        for (name, present) in self.present() {
+            let problem = match (wanted.contains(&name), present) {
+                (true, false) => format!("lacks the field `{name}`"),
+                (false, true) => format!("has no field `{name}`"),
+                _ => continue,
+            };
+            return Err(WireError::Field {
+                kind: self.r#type.clone(),
+                problem,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl FromWorker {
+    /// Reads one line, without its line feed.
+    ///
+    /// # Errors
+    /// [`WireError`] when the line is not exactly one known message. Numbers that are not finite cannot be written
+    /// in JSON, so a score that is accepted is finite.
+    pub fn parse(line: &[u8]) -> Result<Self, WireError> {
+        let flat: Flat = serde_json::from_slice(line)
+            .map_err(|error| WireError::Malformed(error.to_string()))?;
+        let wanted: &[&str] = match flat.r#type.as_str() {
+            "hello" => &["protocol", "worker"],
+            "scores" => &["start", "values"],
+            "dataset_done" => &["dataset"],
+            "dataset_error" => &["dataset", "error"],
+            "progress" => &["items"],
+            "worker_error" => &["error"],
+            "done" => &[],
+            other => return Err(WireError::UnknownType(other.chars().take(80).collect())),
+        };
+        flat.demand(wanted)?;
+        let Flat {
+            r#type,
+            protocol,
+            worker,
+            start,
+            values,
+            dataset,
+            error,
+            items,
+        } = flat;
+        let message = match (
+            r#type.as_str(),
+            protocol,
+            worker,
+            start,
+            values,
+            dataset,
+            error,
+            items,
+        ) {
+            ("hello", Some(protocol), Some(worker), ..) => Self::Hello { protocol, worker },
+            ("scores", _, _, Some(start), Some(values), ..) => Self::Scores { start, values },
+            ("dataset_done", _, _, _, _, Some(dataset), ..) => Self::DatasetDone { dataset },
+            ("dataset_error", _, _, _, _, Some(dataset), Some(error), _) => {
+                Self::DatasetError { dataset, error }
+            }
+            ("progress", .., Some(items)) => Self::Progress { items },
+            ("worker_error", _, _, _, _, _, Some(error), _) => Self::WorkerError { error },
+            _ => Self::Done {},
+        };
+        Ok(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_reads_back() {
+        let messages = [
+            FromWorker::Hello {
+                protocol: 1,
+                worker: "w 1".into(),
+            },
+            FromWorker::Scores {
+                start: 3,
+                values: vec![0.1, -0.0, 1e300],
+            },
+            FromWorker::DatasetDone { dataset: 0 },
+            FromWorker::DatasetError {
+                dataset: 2,
+                error: "no".into(),
+            },
+            FromWorker::Progress { items: 7 },
+            FromWorker::WorkerError { error: "x".into() },
+            FromWorker::Done {},
+        ];
+        for message in messages {
+            let line = serde_json::to_vec(&message).unwrap();
+            assert_eq!(FromWorker::parse(&line), Ok(message));
+        }
+    }
+
+    #[test]
+    fn a_score_is_a_finite_json_number() {
+        for bad in [
+            "NaN",
+            "nan",
+            "Infinity",
+            "-Infinity",
+            "1e999",
+            "null",
+            "\"0.5\"",
+            "true",
+            "[1]",
+        ] {
+            let line = format!("{{\"type\":\"scores\",\"start\":0,\"values\":[{bad}]}}");
+            assert!(FromWorker::parse(line.as_bytes()).is_err(), "{bad}");
+        }
+        let line = br#"{"type":"scores","start":0,"values":[1,0.36995516654807925]}"#;
+        assert_eq!(
+            FromWorker::parse(line),
+            Ok(FromWorker::Scores {
+                start: 0,
+                values: vec![1.0, 0.369_955_166_548_079_25]
+            })
+        );
+    }
+
+    #[test]
+    fn foreign_fields_duplicates_and_types_are_refused() {
+        for bad in [
+            r#"{"type":"done","score":1}"#,
+            r#"{"type":"done","items":1}"#,
+            r#"{"type":"done","type":"done"}"#,
+            r#"{"type":"scores","start":0}"#,
+            r#"{"type":"metric"}"#,
+            r#"[]"#,
+            r#""#,
+            r#"{"type":"done"}{"type":"done"}"#,
+            r#"{"type":"scores","start":-1,"values":[]}"#,
+        ] {
+            assert!(FromWorker::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

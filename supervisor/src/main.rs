@@ -1,0 +1,2 @@
+//! proctor.
+fn main() {}

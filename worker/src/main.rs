@@ -1,0 +1,2 @@
+//! proctor-worker.
+fn main() {}
