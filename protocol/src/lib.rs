@@ -3,4 +3,8 @@
 //! This crate reads files it is given. It has no clock, process, network or environment, and it writes nothing.
 
 pub mod canonical;
+pub mod freeze;
+pub mod frozen;
+pub mod input;
+pub mod method;
 pub mod outcome;
