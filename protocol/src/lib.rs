@@ -8,3 +8,6 @@ pub mod frozen;
 pub mod input;
 pub mod method;
 pub mod outcome;
+
+#[cfg(test)]
+mod vectors;

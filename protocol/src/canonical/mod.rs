@@ -1,9 +1,13 @@
 //! Our own strict, bounded JSON reader, the writers in Python's form, and the digest.
 
+mod python;
 mod read;
+#[cfg(test)]
+mod tests;
 mod value;
 mod write;
 
+pub use python::{casefold, is_alnum, is_word_char, py_float, py_isspace, py_lower, py_strip};
 pub use read::{Limits, ReadError, read, read_with};
 pub use value::{Object, Value};
-pub use write::{CanonicalError, canonical, digest, float_text, pretty, sha256_hex};
+pub use write::{canonical, digest, float_text, hex, pretty, sha256_hex, write_pretty};

@@ -1,6 +1,8 @@
-//! The reader.
+//! The reader: strict JSON (RFC 8259) with Python's number types and bounds on size, depth and count.
 
-use super::Value;
+use std::sync::Arc;
+
+use super::{Object, Value};
 
 /// Bounds on untrusted JSON.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,9 @@ pub struct ReadError {
     pub problem: String,
 }
 
+/// The longest integer, in digits: the bound Python has.
+const MAX_INTEGER_DIGITS: usize = 4300;
+
 /// Reads a document with the default [`Limits`].
 ///
 /// # Errors
@@ -49,10 +54,457 @@ pub fn read(bytes: &[u8]) -> Result<Value, ReadError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_with(_bytes: &[u8], _limits: Limits) -> Result<Value, ReadError> {
-    Err(ReadError {
-        line: 1,
-        column: 1,
-        problem: "stub".into(),
-    })
+pub fn read_with(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
+    if bytes.len() > limits.bytes {
+        return Err(ReadError {
+            line: 1,
+            column: 1,
+            problem: format!(
+                "the document has {} bytes, more than the {} allowed",
+                bytes.len(),
+                limits.bytes
+            ),
+        });
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let (valid, rest) = bytes.split_at(error.valid_up_to());
+            let head = std::str::from_utf8(valid).unwrap_or_default();
+            return Err(error_at(
+                head,
+                head.len(),
+                format!(
+                    "byte 0x{:02x} is not UTF-8",
+                    rest.first().copied().unwrap_or(0)
+                ),
+            ));
+        }
+    };
+    let mut reader = Reader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        depth: 0,
+        nodes: 0,
+        limits,
+        shared: Shared::new(),
+        items: Vec::new(),
+        entries: Vec::new(),
+        key_starts: Vec::new(),
+        unescaped: String::new(),
+    };
+    reader
+        .document()
+        .map_err(|fault| error_at(text, fault.at, fault.problem))
+}
+
+/// Turns a byte offset into line and column.
+fn error_at(text: &str, at: usize, problem: String) -> ReadError {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let head = &text[..at];
+    let line_start = head.rfind('\n').map_or(0, |newline| newline + 1);
+    ReadError {
+        line: head.bytes().filter(|&byte| byte == b'\n').count() + 1,
+        column: head[line_start..].chars().count() + 1,
+        problem,
+    }
+}
+
+struct Fault {
+    at: usize,
+    problem: String,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    depth: usize,
+    nodes: usize,
+    limits: Limits,
+    shared: Shared,
+    // Items of all containers that are still open. A closed one takes its tail, so every vector has its exact size.
+    items: Vec<Value>,
+    entries: Vec<(Arc<str>, Value)>,
+    key_starts: Vec<usize>,
+    unescaped: String,
+}
+
+impl Reader<'_> {
+    fn document(&mut self) -> Result<Value, Fault> {
+        if self.bytes.starts_with(b"\xef\xbb\xbf") {
+            return Err(
+                self.fault("a byte order mark is not allowed; save the file as plain UTF-8")
+            );
+        }
+        self.space();
+        let value = self.value()?;
+        self.space();
+        if self.at < self.bytes.len() {
+            return Err(self.fault("more text after the end of the document"));
+        }
+        Ok(value)
+    }
+
+    fn fault(&self, problem: impl Into<String>) -> Fault {
+        self.fault_at(self.at, problem)
+    }
+
+    #[expect(clippy::unused_self, reason = "reads better next to fault()")]
+    fn fault_at(&self, at: usize, problem: impl Into<String>) -> Fault {
+        Fault {
+            at,
+            problem: problem.into(),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn unexpected(&self, wanted: &str) -> Fault {
+        match self
+            .text
+            .get(self.at..)
+            .and_then(|rest| rest.chars().next())
+        {
+            None => self.fault(format!("the document ends here; expected {wanted}")),
+            Some(other) => self.fault(format!("expected {wanted}, found {other:?}")),
+        }
+    }
+
+    fn value(&mut self) -> Result<Value, Fault> {
+        self.nodes += 1;
+        if self.nodes > self.limits.nodes {
+            return Err(self.fault(format!(
+                "more than the {} values allowed in one document",
+                self.limits.nodes
+            )));
+        }
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => {
+                let text = self.string()?;
+                Ok(Value::String(text))
+            }
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true", Value::Bool(true)),
+            Some(b'f') => self.word("false", Value::Bool(false)),
+            Some(b'n') => self.word("null", Value::Null),
+            Some(b'N' | b'I') => Err(self.fault(
+                "NaN and Infinity are not JSON; a value that is not known is written as null",
+            )),
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, Fault> {
+        if self.bytes[self.at..].starts_with(word.as_bytes()) {
+            self.at += word.len();
+            Ok(value)
+        } else {
+            Err(self.unexpected("a value"))
+        }
+    }
+
+    fn nested(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<Value, Fault>,
+    ) -> Result<Value, Fault> {
+        self.depth += 1;
+        if self.depth > self.limits.depth {
+            return Err(self.fault(format!(
+                "arrays and objects are nested deeper than the {} levels allowed",
+                self.limits.depth
+            )));
+        }
+        self.at += 1;
+        let value = inner(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn array(&mut self) -> Result<Value, Fault> {
+        let first = self.items.len();
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Array(Vec::new()));
+        }
+        loop {
+            self.space();
+            let item = self.value()?;
+            self.items.push(item);
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::Array(self.items.drain(first..).collect()));
+                }
+                _ => return Err(self.unexpected("`,` or `]`")),
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Value, Fault> {
+        let first = self.entries.len();
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Object(Object::new()));
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("a key in quotes"));
+            }
+            self.key_starts.push(self.at);
+            let key = self.string()?;
+            self.space();
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected("`:` after the key"));
+            }
+            self.at += 1;
+            self.space();
+            let value = self.value()?;
+            self.entries.push((key, value));
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return self.close_object(first);
+                }
+                _ => return Err(self.unexpected("`,` or `}`")),
+            }
+        }
+    }
+
+    fn close_object(&mut self, first: usize) -> Result<Value, Fault> {
+        let entries: Vec<_> = self.entries.drain(first..).collect();
+        match Object::from_entries(entries) {
+            Ok(object) => {
+                self.key_starts.truncate(first);
+                Ok(Value::Object(object))
+            }
+            Err(key) => {
+                let starts = self.key_starts.split_off(first);
+                let mut at = self.at;
+                let mut seen = false;
+                for start in starts {
+                    self.at = start;
+                    if self.string()? == key {
+                        if seen {
+                            at = start;
+                            break;
+                        }
+                        seen = true;
+                    }
+                }
+                Err(self.fault_at(
+                    at,
+                    format!("the key {key:?} comes twice in one object; keep one"),
+                ))
+            }
+        }
+    }
+
+    /// Reads a string; the reader stands on its opening quote.
+    fn string(&mut self) -> Result<Arc<str>, Fault> {
+        let open = self.at;
+        self.at += 1;
+        let start = self.at;
+        self.plain();
+        if self.peek() == Some(b'"') {
+            let text = &self.text[start..self.at];
+            self.at += 1;
+            return Ok(self.shared.share(text));
+        }
+        let mut out = std::mem::take(&mut self.unescaped);
+        out.clear();
+        out.push_str(&self.text[start..self.at]);
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    let text = self.shared.share(&out);
+                    self.unescaped = out;
+                    return Ok(text);
+                }
+                Some(b'\\') => out.push(self.escape()?),
+                Some(byte) => {
+                    return Err(self.fault(format!(
+                        "a control character (0x{byte:02x}) must be escaped inside a string"
+                    )));
+                }
+                None => return Err(self.fault_at(open, "this string is never closed")),
+            }
+            let start = self.at;
+            self.plain();
+            out.push_str(&self.text[start..self.at]);
+        }
+    }
+
+    /// Passes over characters that stand for themselves in a string.
+    fn plain(&mut self) {
+        let rest = &self.bytes[self.at..];
+        self.at += rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
+            .unwrap_or(rest.len());
+    }
+
+    fn escape(&mut self) -> Result<char, Fault> {
+        let start = self.at;
+        self.at += 2;
+        Ok(match self.bytes.get(start + 1) {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(start),
+            _ => return Err(self.fault_at(start, "not an escape of JSON")),
+        })
+    }
+
+    fn unicode_escape(&mut self, start: usize) -> Result<char, Fault> {
+        let lone = "half of a surrogate pair alone is not a character";
+        let first = self.hex4(start)?;
+        if !(0xd800..0xe000).contains(&first) {
+            return char::from_u32(first).ok_or_else(|| self.fault_at(start, lone));
+        }
+        if first >= 0xdc00 || !self.bytes[self.at..].starts_with(b"\\u") {
+            return Err(self.fault_at(start, lone));
+        }
+        self.at += 2;
+        let second = self.hex4(start)?;
+        if !(0xdc00..0xe000).contains(&second) {
+            return Err(self.fault_at(start, lone));
+        }
+        let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        char::from_u32(code).ok_or_else(|| self.fault_at(start, lone))
+    }
+
+    fn hex4(&mut self, start: usize) -> Result<u32, Fault> {
+        let digits = self.bytes.get(self.at..self.at + 4);
+        let code = digits.and_then(|digits| {
+            digits.iter().try_fold(0, |code, &digit| {
+                Some(code * 16 + char::from(digit).to_digit(16)?)
+            })
+        });
+        self.at += 4;
+        code.ok_or_else(|| self.fault_at(start, "`\\u` needs four hexadecimal digits"))
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn number(&mut self) -> Result<Value, Fault> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let first = self.peek();
+        let whole = self.digits();
+        if whole == 0 {
+            return Err(self.unexpected("a digit"));
+        }
+        if first == Some(b'0') && whole > 1 {
+            return Err(self.fault_at(start, "a number must not begin with extra zeros"));
+        }
+        let mut exact = true;
+        if self.peek() == Some(b'.') {
+            exact = false;
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(self.unexpected("a digit after the point"));
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            exact = false;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                return Err(self.unexpected("a digit of the exponent"));
+            }
+        }
+        let text = &self.text[start..self.at];
+        if exact {
+            if whole > MAX_INTEGER_DIGITS {
+                return Err(self.fault_at(
+                    start,
+                    format!(
+                        "an integer of {whole} digits; at most {MAX_INTEGER_DIGITS} are allowed"
+                    ),
+                ));
+            }
+            return Ok(text
+                .parse()
+                .map_or_else(|_| Value::BigInt(text.into()), Value::Int));
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Value::Float(value)),
+            _ => Err(self.fault_at(start, format!("{text} is too large for a double"))),
+        }
+    }
+}
+
+/// Gives equal short texts one allocation: a bundle repeats its keys and ids in tens of thousands of rows.
+///
+/// A table of fixed size in which a newcomer displaces what it collides with, so hostile texts cost neither time nor
+/// memory; sharing is a saving, never a promise.
+struct Shared {
+    slots: Vec<Option<Arc<str>>>,
+}
+
+impl Shared {
+    const SLOTS: usize = 1 << 12;
+    const LONGEST: usize = 96;
+
+    fn new() -> Self {
+        Self {
+            slots: vec![None; Self::SLOTS],
+        }
+    }
+
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if text.len() > Self::LONGEST {
+            return text.into();
+        }
+        let mut hash = text.len() as u64;
+        for chunk in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word))
+                .wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        let slot = &mut self.slots[(hash >> 52) as usize];
+        match slot {
+            Some(known) if known.as_ref() == text => known.clone(),
+            _ => slot.insert(text.into()).clone(),
+        }
+    }
 }
