@@ -7,6 +7,7 @@ pub mod freeze;
 pub mod frozen;
 pub mod input;
 pub mod method;
+pub mod metric;
 pub mod outcome;
 
 #[cfg(test)]
