@@ -1,0 +1,130 @@
+//! How an attempt ended, with every raw fact beside the verdict.
+
+use proctor_protocol::canonical::Value;
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+
+use crate::room::Isolation;
+
+/// How the worker process itself ended, as the kernel told the room's init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitStatus {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal ended it.
+    Signaled {
+        /// The signal's number.
+        signal: i32,
+        /// True when it left a core dump.
+        core: bool,
+    },
+}
+
+impl WaitStatus {
+    /// `{"exit_code": n}` or `{"signal": n, "core": bool}`.
+    pub fn to_value(self) -> Value {
+        match self {
+            Self::Exited(code) => object! { "exit_code" => i64::from(code) },
+            Self::Signaled { signal, core } => {
+                object! { "signal" => i64::from(signal), "core" => core }
+            }
+        }
+    }
+}
+
+/// Facts beside the outcome, never instead of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Facts {
+    /// Processes of the room still alive when the worker itself had ended; they were killed.
+    pub leaked_processes: u32,
+    /// Something still held the worker's standard output after the worker had ended.
+    pub leaked_pipe: bool,
+    /// Seconds the machine was suspended during the attempt; above zero the times are not comparable.
+    pub suspended_seconds: f64,
+    /// Scores that arrived after the verdict and were discarded.
+    pub late_rows: u64,
+    /// Bytes of standard error that were not kept.
+    pub output_cut: u64,
+    /// Bytes the worker wrote to standard output, as far as they were read.
+    pub stdout_bytes: u64,
+    /// Bytes the worker wrote to standard error, as far as they were read.
+    pub stderr_bytes: u64,
+    /// What the worker said when it gave up.
+    pub worker_error: Option<String>,
+    /// True when the room was seen to be empty after the attempt. Nothing may be started when it is false.
+    pub room_empty: bool,
+    /// Seconds from the verdict until the room was empty.
+    pub emptying_seconds: f64,
+    /// Seconds from the deadline until SIGKILL was sent; `None` when the deadline did not end the attempt.
+    pub kill_delay_seconds: Option<f64>,
+}
+
+impl Facts {
+    /// The facts as a record.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "leaked_processes" => self.leaked_processes,
+            "leaked_pipe" => self.leaked_pipe,
+            "suspended_seconds" => self.suspended_seconds,
+            "late_rows" => count(self.late_rows),
+            "output_cut" => count(self.output_cut),
+            "stdout_bytes" => count(self.stdout_bytes),
+            "stderr_bytes" => count(self.stderr_bytes),
+            "worker_error" => self.worker_error.as_deref().map_or(Value::Null, Value::from),
+            "room_empty" => self.room_empty,
+            "emptying_seconds" => self.emptying_seconds,
+            "kill_delay_seconds" => self.kill_delay_seconds.map_or(Value::Null, Value::Float),
+        }
+    }
+}
+
+/// Counts stay far below 2^63.
+fn count(value: u64) -> Value {
+    Value::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// The verdict.
+    pub outcome: Outcome,
+    /// What is to be told beside it.
+    pub facts: Facts,
+    /// What the room really had.
+    pub isolation: Isolation,
+    /// Seconds from spawn to verdict, on the monotonic clock.
+    pub wall_seconds: f64,
+    /// The same on the clock that also runs while the machine is suspended.
+    pub boottime_seconds: f64,
+    /// CPU time of everything in the room, in seconds; `None` when unknown.
+    pub cpu_seconds: Option<f64>,
+    /// True when `cpu_seconds` counts every process; false when it is only a lower bound.
+    pub cpu_exact: bool,
+    /// How the worker itself ended; `None` when it never did by itself before the room was killed, or never started.
+    pub wait_status: Option<WaitStatus>,
+    /// Name and version of the worker by its own account; empty when it never said hello.
+    pub worker: String,
+    /// Datasets whose checkpoint is durable.
+    pub checkpoints: u32,
+}
+
+impl Ending {
+    /// The ending of an attempt that never had a worker.
+    pub fn not_started(outcome: Outcome, isolation: Isolation) -> Self {
+        Self {
+            outcome,
+            facts: Facts {
+                room_empty: true,
+                ..Facts::default()
+            },
+            isolation,
+            wall_seconds: 0.0,
+            boottime_seconds: 0.0,
+            cpu_seconds: None,
+            cpu_exact: false,
+            wait_status: None,
+            worker: String::new(),
+            checkpoints: 0,
+        }
+    }
+}

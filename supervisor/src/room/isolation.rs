@@ -1,0 +1,153 @@
+//! The containment ladder, and the record of what a room really had.
+
+use std::fmt;
+use std::str::FromStr;
+
+use proctor_protocol::canonical::Value;
+use proctor_protocol::object;
+
+/// A rung of the containment ladder (specs/supervision.md section 5a), best first. Its rung K2 is not built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rung {
+    /// Pid namespace and an own cgroup2 with `cgroup.kill`.
+    K4,
+    /// Pid namespace only.
+    K3a,
+    /// Own cgroup2 only, with a guardian.
+    K3b,
+    /// A guardian that is a subreaper and sweeps until no child is left.
+    K1,
+    /// A process group only. Survivors are possible; never chosen by itself.
+    K0,
+}
+
+impl Rung {
+    /// All rungs, best first.
+    pub const ALL: [Self; 5] = [Self::K4, Self::K3a, Self::K3b, Self::K1, Self::K0];
+
+    /// The name in records and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::K4 => "K4",
+            Self::K3a => "K3a",
+            Self::K3b => "K3b",
+            Self::K1 => "K1",
+            Self::K0 => "K0",
+        }
+    }
+
+    /// What the rung is, for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::K4 => "own pid namespace and own cgroup2",
+            Self::K3a => "own pid namespace",
+            Self::K3b => "own cgroup2 and a guardian",
+            Self::K1 => "a guardian that adopts and sweeps",
+            Self::K0 => "a process group; survivors are possible",
+        }
+    }
+
+    /// True when the room is a pid namespace.
+    pub fn has_pid_namespace(self) -> bool {
+        matches!(self, Self::K4 | Self::K3a)
+    }
+
+    /// True when the room is a cgroup2.
+    pub fn has_cgroup(self) -> bool {
+        matches!(self, Self::K4 | Self::K3b)
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no rung.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no containment rung; use one of K4, K3a, K3b, K1, K0")]
+pub struct UnknownRung(String);
+
+impl FromStr for Rung {
+    type Err = UnknownRung;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|rung| rung.name().eq_ignore_ascii_case(text))
+            .ok_or_else(|| UnknownRung(text.chars().take(40).collect()))
+    }
+}
+
+/// How one protection of a room stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guard {
+    /// It holds.
+    Enforced,
+    /// It was wanted, and this machine does not give it.
+    Unavailable(String),
+    /// It was not asked for.
+    Off,
+}
+
+impl Guard {
+    /// `{"state": ..., "reason": ...}`.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Enforced => object! { "state" => "enforced" },
+            Self::Unavailable(reason) => {
+                object! { "state" => "unavailable", "reason" => reason.as_str() }
+            }
+            Self::Off => object! { "state" => "off" },
+        }
+    }
+}
+
+/// What a room really had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolation {
+    /// The containment rung; `None` when no room was made.
+    pub containment: Option<Rung>,
+    /// True when the pid namespace sits in a user namespace, as it must without root.
+    pub user_namespace: bool,
+    /// Each protection by name, in alphabetical order.
+    pub guards: Vec<(&'static str, Guard)>,
+}
+
+impl Isolation {
+    /// The record of a room that was never made.
+    pub fn none() -> Self {
+        Self {
+            containment: None,
+            user_namespace: false,
+            guards: Vec::new(),
+        }
+    }
+
+    /// `{"containment": "K4", "user_namespace": false, "guards": {name: {"state": ...}}}`.
+    pub fn to_value(&self) -> Value {
+        let mut guards = proctor_protocol::canonical::Object::new();
+        for (name, guard) in &self.guards {
+            guards.insert(*name, guard.to_value());
+        }
+        object! {
+            "containment" => self.containment.map_or("none", Rung::name),
+            "user_namespace" => self.user_namespace,
+            "guards" => Value::Object(guards),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_read_back_in_any_case() {
+        for rung in Rung::ALL {
+            assert_eq!(rung.name().to_lowercase().parse(), Ok(rung));
+        }
+        assert!("K2".parse::<Rung>().is_err());
+    }
+}
