@@ -13,6 +13,7 @@
 //! This crate knows no labels, no file names and no dataset names; nothing that depends on it alone can leak one.
 
 pub mod blind;
+pub mod builtin;
 pub mod limits;
 pub mod line;
 pub mod message;
