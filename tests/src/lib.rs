@@ -1,1 +1,3 @@
-//! End-to-end tests.
+//! What the end-to-end tests and the misbehaving workers of `rogues/` share.
+
+pub mod talk;

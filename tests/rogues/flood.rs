@@ -1,0 +1,11 @@
+//! Writes one line that never ends.
+
+use proctor_tests::talk::{Talk, say_raw};
+
+fn main() {
+    let _talk = Talk::open("flood");
+    let piece = "x".repeat(1 << 16);
+    loop {
+        say_raw(&piece);
+    }
+}

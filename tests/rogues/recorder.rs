@@ -1,0 +1,36 @@
+//! Scores everything correctly and writes down all it can see: what it received, its arguments, environment, working
+//! directory and open descriptors. Its first argument is the file to write to.
+
+use std::fmt::Write;
+
+use proctor_tests::talk::Talk;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let mut talk = Talk::open("recorder");
+    talk.behave();
+    let mut seen = talk.received.concat();
+    for (name, value) in std::env::vars() {
+        writeln!(seen, "environment {name}={value}").expect("text can be written");
+    }
+    let here = std::env::current_dir().expect("there is a working directory");
+    writeln!(seen, "working directory {}", here.display()).expect("text can be written");
+    for entry in std::fs::read_dir(&here).into_iter().flatten().flatten() {
+        writeln!(seen, "file {}", entry.path().display()).expect("text can be written");
+    }
+    for entry in std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        writeln!(
+            seen,
+            "descriptor {} {}",
+            entry.file_name().display(),
+            target.display()
+        )
+        .expect("text can be written");
+    }
+    std::fs::write(&arguments[1], seen).expect("the record can be written");
+}
