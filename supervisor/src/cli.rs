@@ -1,0 +1,233 @@
+//! The command line: words and options. What they do is in `command`.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Runs the methods of a frozen benchmark, each alone and against the clock, and publishes who finished, who did not,
+/// and why.
+#[derive(Debug, Parser)]
+#[command(
+    name = "proctor",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Freeze a manifest and its datasets into a protocol.
+    Freeze(Freeze),
+    /// Work with protocols.
+    #[command(subcommand)]
+    Protocol(ProtocolCommand),
+    /// Work with datasets.
+    #[command(subcommand)]
+    Dataset(DatasetCommand),
+    /// Show the ids and effective configurations of the methods of a file.
+    Methods(Methods),
+    /// Run every method of a file under a protocol and publish a bundle.
+    Run(Run),
+    /// Show how far a run is.
+    Status(Status),
+    /// Make a bundle from a run directory, or from several bundles.
+    Merge(Merge),
+    /// Check a bundle: recompute everything it claims.
+    Validate(Validate),
+    /// Show what isolation this machine gives.
+    Doctor(Doctor),
+    /// Print a completion script for a shell.
+    Completions(Completions),
+}
+
+/// The form of a report on stdout.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Output {
+    /// Print one JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `proctor freeze`
+#[derive(Debug, Args)]
+pub struct Freeze {
+    /// The manifest, a JSON file.
+    pub manifest: PathBuf,
+    /// The protocol file to write.
+    #[arg(short, long, value_name = "PROTOCOL")]
+    pub output: PathBuf,
+    /// Name of the benchmark; part of the protocol id.
+    #[arg(long, value_name = "ID")]
+    pub benchmark_id: Option<String>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor protocol ...`
+#[derive(Debug, Subcommand)]
+pub enum ProtocolCommand {
+    /// Write the portable form of a protocol: local paths removed, same id.
+    Export(ProtocolExport),
+}
+
+/// `proctor protocol export`
+#[derive(Debug, Args)]
+pub struct ProtocolExport {
+    /// The protocol file.
+    pub protocol: PathBuf,
+    /// The file to write; stdout without it.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `proctor dataset ...`
+#[derive(Debug, Subcommand)]
+pub enum DatasetCommand {
+    /// Check a normalized dataset and show its fingerprint.
+    Check(DatasetCheck),
+}
+
+/// `proctor dataset check`
+#[derive(Debug, Args)]
+pub struct DatasetCheck {
+    /// The dataset's folder.
+    pub dir: PathBuf,
+    /// The task family; found from the files without it.
+    #[arg(long)]
+    pub family: Option<FamilyName>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// A task family on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FamilyName {
+    /// Labelled pairs.
+    Pair,
+    /// Queries, documents and judgments.
+    Retrieval,
+}
+
+/// `proctor methods`
+#[derive(Debug, Args)]
+pub struct Methods {
+    /// The methods file.
+    pub methods: PathBuf,
+    /// Also check the methods against this protocol.
+    #[arg(long, value_name = "PROTOCOL")]
+    pub protocol: Option<PathBuf>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor run`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The protocol file.
+    pub protocol: PathBuf,
+    /// The methods file.
+    pub methods: PathBuf,
+    /// The run directory to make; it must be empty or absent.
+    #[arg(short, long, value_name = "RUN_DIR")]
+    pub output: PathBuf,
+    /// Methods to run at a time, each on its own cores.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub jobs: usize,
+    /// Run only the method of this name; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Base name of the bundle's files.
+    #[arg(long, default_value = "leaderboard", value_name = "NAME")]
+    pub basename: String,
+    /// Check everything, say what would be run, start nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The worker for built-in methods; otherwise $PROCTOR_WORKER, or `proctor-worker` beside this program.
+    #[arg(long, value_name = "FILE")]
+    pub worker: Option<PathBuf>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The run directory.
+    pub run_dir: PathBuf,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor merge`
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// One run directory, or bundles (directories or payload files).
+    #[arg(required = true, value_name = "RUN_DIR_OR_BUNDLE")]
+    pub inputs: Vec<PathBuf>,
+    /// The bundle directory to make; it must be empty or absent. A run directory may do without: the bundle is then
+    /// put into the run directory itself.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Base name of the bundle's files; that of the run or of the first bundle without it.
+    #[arg(long, value_name = "NAME")]
+    pub basename: Option<String>,
+    /// Merge bundles under this protocol instead of the one in the first bundle.
+    #[arg(long, value_name = "PROTOCOL")]
+    pub protocol: Option<PathBuf>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor validate`
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// The bundle: a directory or a payload file.
+    pub bundle: PathBuf,
+    /// Judge against this protocol instead of the one inside the bundle. With its data at hand and score files, the
+    /// score files are also checked against the data.
+    #[arg(long, value_name = "PROTOCOL")]
+    pub protocol: Option<PathBuf>,
+    /// The folder of the score files; `scores` of a bundle directory without it.
+    #[arg(long, value_name = "DIR")]
+    pub scores: Option<PathBuf>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
+}
+
+/// `proctor completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+}

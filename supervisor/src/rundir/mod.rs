@@ -1,0 +1,66 @@
+//! The run directory: the only channel between those who run methods and those who read results (design section 5).
+//!
+//! ```text
+//! RUN_DIR/run.json                                frozen plan, written once
+//! RUN_DIR/methods/<method_id>/attempts/<NNNN.task.rK>/
+//!     started.json  checkpoints.log  scores/<dataset>-<role>.f64  stderr  heartbeat  terminal.json
+//! RUN_DIR/merged/<NNNN>/                          bundles; `bundle` is a link to the newest
+//! ```
+
+pub mod durable;
+pub mod fields;
+pub mod plan;
+pub mod record;
+pub mod scores;
+pub mod state;
+
+pub use fields::RecordError;
+pub use plan::Plan;
+pub use record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
+
+use std::path::{Path, PathBuf};
+
+/// The paths of a run directory.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    root: PathBuf,
+}
+
+impl RunDir {
+    /// The run directory at `root`, which need not exist.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_path_buf(),
+        }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The frozen plan.
+    pub fn plan_file(&self) -> PathBuf {
+        self.root.join("run.json")
+    }
+
+    /// Where the attempts of a method lie.
+    pub fn attempts_dir(&self, method_id: &str) -> PathBuf {
+        self.root.join("methods").join(method_id).join("attempts")
+    }
+
+    /// Where one attempt writes.
+    pub fn attempt_dir(&self, method_id: &str, attempt: &AttemptId) -> PathBuf {
+        self.attempts_dir(method_id).join(attempt.to_string())
+    }
+
+    /// Where bundles lie.
+    pub fn merged_dir(&self) -> PathBuf {
+        self.root.join("merged")
+    }
+
+    /// The link to the newest bundle.
+    pub fn bundle_link(&self) -> PathBuf {
+        self.root.join("bundle")
+    }
+}

@@ -1,0 +1,252 @@
+//! `run.json`: what was decided before anything started. Written once, read-only, and enough to read everything else.
+
+use super::RunDir;
+use super::durable::{self, DiskError};
+use super::fields::{Fields, RecordError};
+use proctor_protocol::canonical::{Value, pretty, read};
+use proctor_protocol::frozen::Protocol;
+use proctor_protocol::method::{Method, MethodKind, Program};
+use proctor_protocol::object;
+use std::path::{Path, PathBuf};
+
+const SCHEMA: &str = "proctor.run/1";
+
+/// The frozen plan of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Name of the run, unique by chance.
+    pub run_id: String,
+    /// Random; every attempt repeats it, so that records of different runs cannot be mixed up.
+    pub nonce: String,
+    /// Wall-clock time of the decision.
+    pub created_utc: String,
+    /// Version of this program.
+    pub version: String,
+    /// SHA-256 of this program's file.
+    pub binary_sha256: String,
+    /// The command line, for people.
+    pub command_line: Vec<String>,
+    /// Base name of the bundle's files.
+    pub basename: String,
+    /// The protocol, with absolute dataset paths.
+    pub protocol: Protocol,
+    /// The methods, in the order of the methods file.
+    pub methods: Vec<Method>,
+    /// How they are run.
+    pub policy: Policy,
+    /// The machine that decided.
+    pub machine: Machine,
+}
+
+/// How the methods of a run are run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Seconds a method may take, from spawn to verdict.
+    pub budget_seconds: f64,
+    /// Methods at a time.
+    pub jobs: usize,
+    /// The disjoint core sets methods are run on, one a job.
+    pub core_sets: Vec<Vec<usize>>,
+    /// The built-in worker.
+    pub worker: WorkerBinary,
+}
+
+/// The program that serves built-in methods.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerBinary {
+    /// Where it lies; absent when every method of the plan is a program of its own.
+    pub path: Option<PathBuf>,
+    /// SHA-256 of its file, empty with no path.
+    pub sha256: String,
+}
+
+/// Facts about a machine, for the reproducibility record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// Name of the system.
+    pub system: String,
+    /// Release of the kernel.
+    pub release: String,
+    /// Architecture.
+    pub architecture: String,
+    /// Model name of the processor, if the system tells.
+    pub processor: String,
+}
+
+impl Machine {
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "host" => self.host.as_str(),
+            "system" => self.system.as_str(),
+            "release" => self.release.as_str(),
+            "architecture" => self.architecture.as_str(),
+            "processor" => self.processor.as_str(),
+        }
+    }
+}
+
+impl Plan {
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        let methods: Vec<Value> = self.methods.iter().map(method_value).collect();
+        let worker = object! {
+            "path" => self.policy.worker.path.as_deref().map(path_text),
+            "sha256" => self.policy.worker.sha256.as_str(),
+        };
+        object! {
+            "schema" => SCHEMA,
+            "run_id" => self.run_id.as_str(),
+            "nonce" => self.nonce.as_str(),
+            "created_utc" => self.created_utc.as_str(),
+            "proctor" => object! {
+                "version" => self.version.as_str(),
+                "sha256" => self.binary_sha256.as_str(),
+            },
+            "command_line" => self.command_line.clone(),
+            "basename" => self.basename.as_str(),
+            "protocol" => self.protocol.value().clone(),
+            "methods" => methods,
+            "policy" => object! {
+                "budget_seconds" => self.policy.budget_seconds,
+                "jobs" => self.policy.jobs,
+                "core_sets" => self.policy.core_sets.clone(),
+                "worker" => worker,
+            },
+            "machine" => self.machine.to_value(),
+        }
+    }
+
+    fn from_value(value: &Value, file: &Path) -> Result<Self, RecordError> {
+        let fields = Fields::new(value, file, SCHEMA)?;
+        let proctor = Fields::within(fields.value("proctor")?, file);
+        let protocol = Protocol::from_value(fields.value("protocol")?, None);
+        let methods = fields.array("methods")?.iter();
+        let policy = Fields::within(fields.value("policy")?, file);
+        let worker = Fields::within(policy.value("worker")?, file);
+        let machine = Fields::within(fields.value("machine")?, file);
+        let sets = policy.value("core_sets")?.as_array().unwrap_or_default();
+        Ok(Self {
+            run_id: fields.text("run_id")?,
+            nonce: fields.text("nonce")?,
+            created_utc: fields.text("created_utc")?,
+            version: proctor.text("version")?,
+            binary_sha256: proctor.text("sha256")?,
+            command_line: fields.texts("command_line")?,
+            basename: fields.text("basename")?,
+            protocol: protocol.map_err(|error| RecordError::Damaged {
+                path: file.to_path_buf(),
+                problem: format!("field `protocol`: {error}"),
+            })?,
+            methods: methods
+                .map(|method| method_from(method, file))
+                .collect::<Result<_, _>>()?,
+            policy: Policy {
+                budget_seconds: policy.number("budget_seconds")?,
+                jobs: usize::try_from(policy.int("jobs")?)
+                    .map_err(|_| policy.wrong("jobs", "a small positive integer"))?,
+                core_sets: sets
+                    .iter()
+                    .map(|set| {
+                        Fields::within(&object! { "cores" => set.clone() }, file).indexes("cores")
+                    })
+                    .collect::<Result<_, _>>()?,
+                worker: WorkerBinary {
+                    path: worker.value("path")?.as_str().map(PathBuf::from),
+                    sha256: worker.text("sha256")?,
+                },
+            },
+            machine: Machine {
+                host: machine.text("host")?,
+                system: machine.text("system")?,
+                release: machine.text("release")?,
+                architecture: machine.text("architecture")?,
+                processor: machine.text("processor")?,
+            },
+        })
+    }
+
+    /// Writes the plan of a new run. From here on the directory is a run.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn write(&self, run: &RunDir) -> Result<(), DiskError> {
+        durable::write_file(&run.plan_file(), pretty(&self.to_value()).as_bytes())?;
+        durable::make_read_only(&run.plan_file())
+    }
+
+    /// Reads the plan of a run.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub fn read(run: &RunDir) -> Result<Self, RecordError> {
+        let path = run.plan_file();
+        let bytes = std::fs::read(&path).map_err(|source| RecordError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        let value = read(&bytes).map_err(|source| RecordError::Malformed {
+            path: path.clone(),
+            source,
+        })?;
+        Self::from_value(&value, &path)
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn method_value(method: &Method) -> Value {
+    let kind = match &method.kind {
+        MethodKind::Builtin => object! { "kind" => "builtin" },
+        MethodKind::Program(program) => object! {
+            "kind" => "program",
+            "command" => program.command.clone(),
+            "executable" => path_text(&program.executable),
+            "files" => program.files.iter().map(|file| path_text(file)).collect::<Vec<_>>(),
+            "options" => program.options.clone(),
+            "env" => program.env.clone(),
+        },
+        MethodKind::Unsupported(reason) => object! {
+            "kind" => "unsupported",
+            "reason" => reason.as_str(),
+        },
+    };
+    object! {
+        "name" => method.name.as_str(),
+        "id" => method.id.as_str(),
+        "configuration" => method.configuration.clone(),
+        "manifest_entry" => method.manifest_entry.clone(),
+        "runs_as" => kind,
+    }
+}
+
+fn method_from(value: &Value, file: &Path) -> Result<Method, RecordError> {
+    let fields = Fields::within(value, file);
+    let kind = Fields::within(fields.value("runs_as")?, file);
+    let kind = match kind.text("kind")?.as_str() {
+        "builtin" => MethodKind::Builtin,
+        "program" => MethodKind::Program(Program {
+            command: kind.texts("command")?,
+            executable: kind.text("executable")?.into(),
+            files: kind
+                .texts("files")?
+                .into_iter()
+                .map(PathBuf::from)
+                .collect(),
+            options: kind.value("options")?.clone(),
+            env: kind.texts("env")?,
+        }),
+        _ => MethodKind::Unsupported(kind.text("reason")?),
+    };
+    Ok(Method {
+        name: fields.text("name")?,
+        id: fields.text("id")?,
+        configuration: fields.value("configuration")?.clone(),
+        manifest_entry: fields.value("manifest_entry")?.clone(),
+        kind,
+    })
+}

@@ -1,0 +1,394 @@
+//! The records of an attempt: their names, their fields, and the seal that tells a whole record from a torn one.
+
+use super::fields::{Fields, RecordError};
+use proctor_protocol::canonical::{Value, canonical, read, sha256_hex};
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+use std::fmt;
+use std::path::Path;
+
+/// The name of an attempt's directory: submission number, task, restart count. Later attempts compare greater.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptId {
+    /// Counts the times the method was put forward, from 1.
+    pub submission: u32,
+    /// How often an engine started this task again by itself; always 0 for a local run.
+    pub restart: u32,
+    /// The engine's word for the task; `local` for a run on this machine.
+    pub task: String,
+}
+
+impl AttemptId {
+    /// The local attempt number `submission`.
+    pub fn local(submission: u32) -> Self {
+        Self {
+            submission,
+            restart: 0,
+            task: "local".into(),
+        }
+    }
+
+    /// Reads a directory name; `None` when it is none of ours.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.split('.');
+        let (number, task, restart) = (parts.next()?, parts.next()?, parts.next()?);
+        let plain =
+            |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+        if parts.next().is_some() || number.len() < 4 || !plain(number) || !plain(task) {
+            return None;
+        }
+        Some(Self {
+            submission: number.parse().ok()?,
+            restart: restart.strip_prefix('r')?.parse().ok()?,
+            task: task.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}.{}.r{}", self.submission, self.task, self.restart)
+    }
+}
+
+/// Which data of a dataset a worker was asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The data a threshold is chosen on.
+    Validation,
+    /// The data that is reported.
+    Test,
+}
+
+impl Role {
+    /// The word in records and file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Validation => "validation",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// One thing a worker is asked to score: the test or the validation data of a dataset of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// Position of the dataset in the protocol, from 0.
+    pub dataset: usize,
+    /// Which of its data.
+    pub role: Role,
+}
+
+impl Part {
+    /// The name in the order of items and in messages: `0/test`.
+    pub fn label(self) -> String {
+        format!("{}/{}", self.dataset, self.role.name())
+    }
+
+    /// The score file below the attempt's directory.
+    pub fn score_file(self) -> String {
+        format!("scores/{}-{}.f64", self.dataset, self.role.name())
+    }
+}
+
+/// `started.json`: written before the worker starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    /// The run it belongs to.
+    pub run_id: String,
+    /// The run's nonce, so that a record of another run with the same paths is not taken for ours.
+    pub nonce: String,
+    /// The method.
+    pub method_id: String,
+    /// Wall-clock time, for people; durations never come from it.
+    pub started_utc: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The kernel's id of this boot.
+    pub boot_id: String,
+    /// Process id of the supervisor, meaningful with `boot_id`.
+    pub supervisor_pid: i64,
+    /// Cores given to the room.
+    pub cores: Vec<usize>,
+    /// The budget, in seconds.
+    pub budget_seconds: f64,
+}
+
+impl Started {
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "schema" => "proctor.attempt-started/1",
+            "run_id" => self.run_id.as_str(),
+            "nonce" => self.nonce.as_str(),
+            "method_id" => self.method_id.as_str(),
+            "started_utc" => self.started_utc.as_str(),
+            "host" => self.host.as_str(),
+            "boot_id" => self.boot_id.as_str(),
+            "supervisor_pid" => self.supervisor_pid,
+            "cores" => self.cores.clone(),
+            "budget_seconds" => self.budget_seconds,
+        }
+    }
+
+    /// Reads the file's value.
+    ///
+    /// # Errors
+    /// A field is absent or of another type.
+    pub fn from_value(value: &Value, file: &Path) -> Result<Self, RecordError> {
+        let fields = Fields::new(value, file, "proctor.attempt-started/1")?;
+        Ok(Self {
+            run_id: fields.text("run_id")?,
+            nonce: fields.text("nonce")?,
+            method_id: fields.text("method_id")?,
+            started_utc: fields.text("started_utc")?,
+            host: fields.text("host")?,
+            boot_id: fields.text("boot_id")?,
+            supervisor_pid: fields.int("supervisor_pid")?,
+            cores: fields.indexes("cores")?,
+            budget_seconds: fields.number("budget_seconds")?,
+        })
+    }
+}
+
+/// One record of `checkpoints.log`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// What was asked.
+    pub part: Part,
+    /// Seconds from the first byte of the data sent to the last accepted score.
+    pub elapsed_seconds: f64,
+    /// What came of it.
+    pub answer: Answer,
+}
+
+/// What a worker made of one part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Every item has its score, in the file named by [`Part::score_file`].
+    Scored {
+        /// How many.
+        items: u64,
+        /// SHA-256 of the file.
+        sha256: String,
+    },
+    /// The worker could not score it.
+    Failed {
+        /// Its own words.
+        error: String,
+    },
+}
+
+impl Checkpoint {
+    /// The line, sealed with the digest of its own content.
+    pub fn to_line(&self) -> String {
+        let mut record = object! {
+            "dataset" => self.part.dataset,
+            "role" => self.part.role.name(),
+            "elapsed_seconds" => self.elapsed_seconds,
+        };
+        if let Some(object) = record.as_object_mut() {
+            match &self.answer {
+                Answer::Scored { items, sha256 } => {
+                    object.insert("items", *items as i64);
+                    object.insert("scores_sha256", sha256.as_str());
+                }
+                Answer::Failed { error } => {
+                    object.insert("error", error.as_str());
+                }
+            }
+        }
+        let sha256 = sha256_hex(canonical(&record).as_bytes());
+        canonical(&object! { "record" => record, "sha256" => sha256 })
+    }
+
+    /// Reads one line; `None` when it is torn or is not what it claims to be.
+    pub fn from_line(line: &[u8]) -> Option<Self> {
+        let value = read(line).ok()?;
+        let record = value.get("record")?;
+        if value.get("sha256")?.as_str()? != sha256_hex(canonical(record).as_bytes()) {
+            return None;
+        }
+        let role = match record.get("role")?.as_str()? {
+            "test" => Role::Test,
+            "validation" => Role::Validation,
+            _ => return None,
+        };
+        let answer = if let Some(error) = record.get("error") {
+            Answer::Failed {
+                error: error.as_str()?.to_owned(),
+            }
+        } else {
+            Answer::Scored {
+                items: u64::try_from(record.get("items")?.as_int()?).ok()?,
+                sha256: record.get("scores_sha256")?.as_str()?.to_owned(),
+            }
+        };
+        Some(Self {
+            part: Part {
+                dataset: usize::try_from(record.get("dataset")?.as_int()?).ok()?,
+                role,
+            },
+            elapsed_seconds: record.get("elapsed_seconds")?.as_number()?,
+            answer,
+        })
+    }
+
+    /// The whole records at the head of a log, and whether anything after them was dropped.
+    pub fn read_log(bytes: &[u8]) -> (Vec<Self>, bool) {
+        let mut checkpoints = Vec::new();
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let Some(checkpoint) = Self::from_line(&rest[..end]) else {
+                break;
+            };
+            checkpoints.push(checkpoint);
+            rest = &rest[end + 1..];
+        }
+        (checkpoints, !rest.is_empty())
+    }
+}
+
+/// `terminal.json`: its presence ends the attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terminal {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Facts beside the outcome: leaked processes, leaked pipe, suspended seconds, late rows, cut output.
+    pub facts: Value,
+    /// What the room really was.
+    pub isolation: Value,
+    /// Seconds from spawn to verdict on the monotonic clock.
+    pub wall_seconds: f64,
+    /// The same on the clock that also counts while the machine is suspended.
+    pub boottime_seconds: f64,
+    /// Processor seconds of the whole room, where the machine can tell.
+    pub cpu_seconds: Option<f64>,
+    /// Exit code of the leader, if it exited.
+    pub exit_code: Option<i64>,
+    /// Signal that ended the leader, if one did (ours included).
+    pub signal: Option<i64>,
+    /// What the worker called itself.
+    pub worker: String,
+    /// Wall-clock time, for people.
+    pub ended_utc: String,
+}
+
+impl Terminal {
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "schema" => "proctor.attempt-terminal/1",
+            "outcome" => self.outcome.to_value(),
+            "facts" => self.facts.clone(),
+            "isolation" => self.isolation.clone(),
+            "wall_seconds" => self.wall_seconds,
+            "boottime_seconds" => self.boottime_seconds,
+            "cpu_seconds" => self.cpu_seconds,
+            "exit_code" => self.exit_code,
+            "signal" => self.signal,
+            "worker" => self.worker.as_str(),
+            "ended_utc" => self.ended_utc.as_str(),
+        }
+    }
+
+    /// Reads the file's value.
+    ///
+    /// # Errors
+    /// A field is absent or of another type.
+    pub fn from_value(value: &Value, file: &Path) -> Result<Self, RecordError> {
+        let fields = Fields::new(value, file, "proctor.attempt-terminal/1")?;
+        Ok(Self {
+            outcome: Outcome::from_value(fields.value("outcome")?)
+                .ok_or_else(|| fields.wrong("outcome", "a known outcome"))?,
+            facts: fields.value("facts")?.clone(),
+            isolation: fields.value("isolation")?.clone(),
+            wall_seconds: fields.number("wall_seconds")?,
+            boottime_seconds: fields.number("boottime_seconds")?,
+            cpu_seconds: fields.value("cpu_seconds")?.as_number(),
+            exit_code: fields.value("exit_code")?.as_int(),
+            signal: fields.value("signal")?.as_int(),
+            worker: fields.text("worker")?,
+            ended_utc: fields.text("ended_utc")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(dataset: usize) -> Checkpoint {
+        Checkpoint {
+            part: Part {
+                dataset,
+                role: Role::Test,
+            },
+            elapsed_seconds: 0.25,
+            answer: Answer::Scored {
+                items: 3,
+                sha256: "ab".repeat(32),
+            },
+        }
+    }
+
+    #[test]
+    fn attempt_names_read_back_and_sort_by_number_then_restart() {
+        for name in ["0001.local.r0", "0012.7.r3", "12345.a.r1"] {
+            assert_eq!(AttemptId::parse(name).unwrap().to_string(), name);
+        }
+        for bad in [
+            ".0001.local.r0",
+            "1.local.r0",
+            "0001.local",
+            "0001..r0",
+            "0001.a.b.r0",
+            "x001.a.r0",
+            "0001.a.0",
+        ] {
+            assert_eq!(AttemptId::parse(bad), None, "{bad}");
+        }
+        let id = |name| AttemptId::parse(name).unwrap();
+        assert!(id("0002.a.r0") > id("0001.z.r9"));
+        assert!(id("0001.a.r2") > id("0001.z.r1"));
+    }
+
+    #[test]
+    fn a_torn_tail_is_dropped_wherever_it_tears() {
+        let whole = format!("{}\n{}\n", checkpoint(0).to_line(), checkpoint(1).to_line());
+        let first = checkpoint(0).to_line().len() + 1;
+        for cut in 0..whole.len() {
+            let (kept, torn) = Checkpoint::read_log(&whole.as_bytes()[..cut]);
+            assert_eq!(kept.len(), usize::from(cut >= first));
+            assert_eq!(torn, cut != 0 && cut != first, "cut at {cut}");
+        }
+        let (kept, torn) = Checkpoint::read_log(whole.as_bytes());
+        assert_eq!(
+            (kept.as_slice(), torn),
+            ([checkpoint(0), checkpoint(1)].as_slice(), false)
+        );
+    }
+
+    #[test]
+    fn zeros_and_edits_are_not_records() {
+        let line = checkpoint(0).to_line();
+        let edited = line.replace("\"items\":3", "\"items\":4");
+        assert_ne!(line, edited);
+        assert_eq!(Checkpoint::from_line(edited.as_bytes()), None);
+        assert_eq!(Checkpoint::read_log(&[0; 64]), (vec![], true));
+    }
+
+    #[test]
+    fn a_failed_part_keeps_the_workers_words() {
+        let failed = Checkpoint {
+            answer: Answer::Failed {
+                error: "no \"parser\"\n".into(),
+            },
+            ..checkpoint(2)
+        };
+        assert_eq!(
+            Checkpoint::from_line(failed.to_line().as_bytes()),
+            Some(failed)
+        );
+    }
+}

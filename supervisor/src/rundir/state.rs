@@ -1,0 +1,271 @@
+//! The state of a run, read from its files alone. There is no other memory: status, merge and every later start of
+//! the supervisor read this and nothing else.
+
+use super::RunDir;
+use super::fields::RecordError;
+use super::record::{AttemptId, Checkpoint, Part, Started, Terminal};
+use proctor_protocol::canonical::{Value, read};
+use proctor_protocol::object;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the files say of one attempt.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Its name.
+    pub id: AttemptId,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// How it began; an attempt without it never started a worker.
+    pub started: Option<Started>,
+    /// Its durable checkpoints, in order.
+    pub checkpoints: Vec<Checkpoint>,
+    /// True when the log ended in something that is not a whole record.
+    pub torn_tail: bool,
+    /// How it ended; absent while it goes on, and for ever if the supervisor was lost.
+    pub terminal: Option<Terminal>,
+}
+
+impl Attempt {
+    /// The durable answer for one part.
+    pub fn checkpoint(&self, part: Part) -> Option<&Checkpoint> {
+        self.checkpoints
+            .iter()
+            .find(|checkpoint| checkpoint.part == part)
+    }
+
+    /// The file that holds the end of the method's stderr.
+    pub fn stderr_log(&self) -> PathBuf {
+        self.dir.join("stderr")
+    }
+}
+
+/// A file's bytes; `None` when there is no such file.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(RecordError::Unreadable {
+            path: path.to_path_buf(),
+            source,
+        }),
+    }
+}
+
+/// A record; a file that is no JSON (zeros after a power loss, a foreign writer's half) counts as absent.
+fn record<T>(
+    path: &Path,
+    parse: impl FnOnce(&Value, &Path) -> Result<T, RecordError>,
+) -> Result<Option<T>, RecordError> {
+    let Some(bytes) = read_if_there(path)? else {
+        return Ok(None);
+    };
+    let Ok(value) = read(&bytes) else {
+        return Ok(None);
+    };
+    parse(&value, path).map(Some)
+}
+
+fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError> {
+    // The terminal record is looked for first: when it is there, everything it refers to is there too.
+    let terminal = record(&dir.join("terminal.json"), Terminal::from_value)?;
+    let started = record(&dir.join("started.json"), Started::from_value)?;
+    let log = read_if_there(&dir.join("checkpoints.log"))?.unwrap_or_default();
+    let (checkpoints, torn_tail) = Checkpoint::read_log(&log);
+    Ok(Attempt {
+        id,
+        dir,
+        started,
+        checkpoints,
+        torn_tail,
+        terminal,
+    })
+}
+
+/// The attempts of a method, oldest first. A method that was never put forward has none.
+///
+/// # Errors
+/// A record is there but cannot be used.
+pub fn attempts(run: &RunDir, method_id: &str) -> Result<Vec<Attempt>, RecordError> {
+    let folder = run.attempts_dir(method_id);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            return Err(RecordError::Unreadable {
+                path: folder,
+                source,
+            });
+        }
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| RecordError::Unreadable {
+            path: folder.clone(),
+            source,
+        })?;
+        if let Some(id) = entry.file_name().to_str().and_then(AttemptId::parse) {
+            found.push((id, entry.path()));
+        }
+    }
+    found.sort();
+    found
+        .into_iter()
+        .map(|(id, dir)| read_attempt(id, dir))
+        .collect()
+}
+
+/// The attempt that counts: the newest that started. Never the best.
+pub fn counting(attempts: &[Attempt]) -> Option<&Attempt> {
+    attempts
+        .iter()
+        .rev()
+        .find(|attempt| attempt.started.is_some())
+}
+
+/// The number of the next submission of a method.
+pub fn next_submission(attempts: &[Attempt]) -> u32 {
+    attempts
+        .iter()
+        .map(|attempt| attempt.id.submission)
+        .max()
+        .unwrap_or(0)
+        + 1
+}
+
+/// What a running attempt last said of itself, for `status` alone. Not durable and never part of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heartbeat {
+    /// Seconds since the worker was started.
+    pub elapsed_seconds: f64,
+    /// Which part it works on, as position among the parts asked for.
+    pub part: u64,
+    /// Items of that part answered.
+    pub items: u64,
+    /// Items of that part asked for.
+    pub total: u64,
+}
+
+impl Heartbeat {
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "elapsed_seconds" => self.elapsed_seconds,
+            "part" => self.part as i64,
+            "items" => self.items as i64,
+            "total" => self.total as i64,
+        }
+    }
+
+    /// The heartbeat of an attempt, if it has a readable one.
+    pub fn read(dir: &Path) -> Option<Self> {
+        let value = read(&std::fs::read(dir.join("heartbeat")).ok()?).ok()?;
+        let count = |field: &str| u64::try_from(value.get(field)?.as_int()?).ok();
+        Some(Self {
+            elapsed_seconds: value.get("elapsed_seconds")?.as_number()?,
+            part: count("part")?,
+            items: count("items")?,
+            total: count("total")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rundir::durable;
+    use proctor_protocol::canonical::pretty;
+    use proctor_protocol::outcome::Outcome;
+
+    fn started() -> Started {
+        Started {
+            run_id: "r".into(),
+            nonce: "n".into(),
+            method_id: "m".into(),
+            started_utc: "2026-01-01T00:00:00Z".into(),
+            host: "h".into(),
+            boot_id: "b".into(),
+            supervisor_pid: 1,
+            cores: vec![0],
+            budget_seconds: 5.0,
+        }
+    }
+
+    fn terminal(outcome: Outcome) -> Terminal {
+        Terminal {
+            outcome,
+            facts: object! {},
+            isolation: object! {},
+            wall_seconds: 1.0,
+            boottime_seconds: 1.0,
+            cpu_seconds: None,
+            exit_code: Some(0),
+            signal: None,
+            worker: "w".into(),
+            ended_utc: "2026-01-01T00:00:01Z".into(),
+        }
+    }
+
+    fn attempt(run: &RunDir, name: &str, begun: bool, end: Option<&[u8]>) {
+        let dir = run.attempt_dir("m", &AttemptId::parse(name).unwrap());
+        durable::create_dir_all(&dir).unwrap();
+        if begun {
+            let text = pretty(&started().to_value());
+            durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
+        }
+        if let Some(bytes) = end {
+            durable::write_file(&dir.join("terminal.json"), bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_newest_started_attempt_counts_and_never_the_best() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        assert!(attempts(&run, "m").unwrap().is_empty());
+        let good = pretty(&terminal(Outcome::Completed).to_value());
+        let late = pretty(&terminal(Outcome::Timeout).to_value());
+        attempt(&run, "0001.local.r0", true, Some(good.as_bytes()));
+        attempt(&run, "0002.local.r0", true, Some(late.as_bytes()));
+        attempt(&run, "0003.local.r0", false, None);
+        let all = attempts(&run, "m").unwrap();
+        assert_eq!(all.len(), 3);
+        let newest = counting(&all).unwrap();
+        assert_eq!(newest.id.to_string(), "0002.local.r0");
+        assert_eq!(newest.terminal, Some(terminal(Outcome::Timeout)));
+        assert_eq!(next_submission(&all), 4);
+    }
+
+    #[test]
+    fn a_file_of_zeros_is_absent_and_a_foreign_record_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        attempt(&run, "0001.local.r0", true, Some(&[0; 300]));
+        assert_eq!(attempts(&run, "m").unwrap()[0].terminal, None);
+        attempt(
+            &run,
+            "0001.local.r0",
+            true,
+            Some(b"{\"schema\":\"other/9\"}"),
+        );
+        assert!(matches!(
+            attempts(&run, "m"),
+            Err(RecordError::Field { .. })
+        ));
+    }
+
+    #[test]
+    fn a_heartbeat_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let beat = Heartbeat {
+            elapsed_seconds: 1.5,
+            part: 1,
+            items: 10,
+            total: 20,
+        };
+        assert_eq!(Heartbeat::read(folder.path()), None);
+        let text = pretty(&beat.to_value());
+        durable::replace_quickly(&folder.path().join("heartbeat"), text.as_bytes()).unwrap();
+        assert_eq!(Heartbeat::read(folder.path()), Some(beat));
+    }
+}
