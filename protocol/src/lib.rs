@@ -9,6 +9,7 @@ pub mod input;
 pub mod method;
 pub mod metric;
 pub mod outcome;
+pub mod report;
 
 #[cfg(test)]
 mod vectors;

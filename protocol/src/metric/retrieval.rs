@@ -33,6 +33,20 @@ pub struct RetrievalMetrics {
     pub recall_at_k: f64,
 }
 
+impl RetrievalMetrics {
+    /// The value of a metric by name; `None` when it is no retrieval metric.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        match name {
+            "mean_average_precision" => Some(self.mean_average_precision),
+            "mean_reciprocal_rank" => Some(self.mean_reciprocal_rank),
+            "ndcg_at_k" => Some(self.ndcg_at_k),
+            "precision_at_k" => Some(self.precision_at_k),
+            "recall_at_k" => Some(self.recall_at_k),
+            _ => None,
+        }
+    }
+}
+
 /// The metrics of one query.
 #[derive(Debug, Default, Clone, Copy)]
 struct QueryMetrics {

@@ -1,0 +1,14 @@
+//! Reports: one row per method, dataset and metric, with a score or the reason why there is none; ranks; and the
+//! aggregate over datasets.
+
+mod aggregate;
+mod evaluate;
+mod exclusion;
+mod rank;
+mod row;
+
+pub use aggregate::{AggregateRow, ExpectedDataset, aggregate, expected_datasets};
+pub use evaluate::{DatasetResult, EvaluateError, Evaluated, Gold, rows};
+pub use exclusion::{ExclusionError, excluded_datasets, exclusion};
+pub use rank::rank;
+pub use row::{MethodIdentity, Row, Status};
