@@ -101,3 +101,17 @@ pub fn read_json(path: &Path, limits: Limits) -> Result<Value, InputError> {
         source,
     })
 }
+
+/// The name of a member: `split_policy.type`.
+pub(crate) fn member(field: &str, key: &str) -> String {
+    if field.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{field}.{key}")
+    }
+}
+
+/// The name of an item: `datasets[2]`.
+pub(crate) fn index(field: &str, at: usize) -> String {
+    format!("{field}[{at}]")
+}

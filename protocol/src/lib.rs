@@ -3,6 +3,7 @@
 //! This crate reads files it is given. It has no clock, process, network or environment, and it writes nothing.
 
 pub mod canonical;
+pub mod dataset;
 pub mod freeze;
 pub mod frozen;
 pub mod input;
@@ -13,3 +14,4 @@ pub mod report;
 
 #[cfg(test)]
 mod vectors;
+pub mod public_metadata;

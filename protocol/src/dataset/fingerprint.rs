@@ -1,0 +1,287 @@
+//! Fingerprints: of a dataset's content (protocols rest on it) and of a folder (cards show it).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::{Dataset, Table};
+use crate::canonical::{Value, hex, push_float, push_int, push_raw};
+use crate::object;
+
+/// What a dataset holds: the digest of its canonical records and how many there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Lower-case hex SHA-256.
+    pub sha256: String,
+    /// Rows of each table, in the order files, pairs or files, queries, corpus, qrels.
+    pub counts: Vec<(&'static str, usize)>,
+}
+
+impl Content {
+    /// `{"sha256": ..., "counts": {table: rows}}`.
+    pub fn to_value(&self) -> Value {
+        let counts: crate::canonical::Object = self.counts.iter().copied().collect();
+        object! { "sha256" => self.sha256.as_str(), "counts" => counts }
+    }
+}
+
+/// Columns of `files.csv` that are not content: they say where a text lies, or stand in for it.
+const NOT_CONTENT: [&str; 3] = ["path", "file_path", "text"];
+
+/// The content fingerprint of specs/matheel.md section a. The canonical text is hashed as it is made.
+pub(super) fn content(dataset: &Dataset) -> Content {
+    let mut stream = Stream::new();
+    let mut counts = Vec::new();
+    match dataset {
+        Dataset::Pair(data) => {
+            let labels = data.labels.iter().map(|&label| i64::from(label)).collect();
+            // Tables in key order, as canonical text has them.
+            stream.files(&data.files, &data.texts);
+            stream.table(
+                "pairs",
+                &data.pairs,
+                Some(("label", Replaced::Ints(labels))),
+            );
+            counts.push(("files", data.files.rows()));
+            counts.push(("pairs", data.pairs.rows()));
+        }
+        Dataset::Retrieval(data) => {
+            let relevance = data.judgments.iter().map(|judgment| judgment.2).collect();
+            stream.table("corpus", &data.corpus, None);
+            stream.files(&data.files, &data.texts);
+            stream.table(
+                "qrels",
+                &data.qrels,
+                Some(("relevance", Replaced::Floats(relevance))),
+            );
+            stream.table("queries", &data.queries, None);
+            counts.push(("files", data.files.rows()));
+            counts.push(("queries", data.queries.rows()));
+            counts.push(("corpus", data.corpus.rows()));
+            counts.push(("qrels", data.qrels.rows()));
+        }
+    }
+    Content {
+        sha256: stream.finish(),
+        counts,
+    }
+}
+
+/// Values that stand in the place of a column's text.
+enum Replaced<'a> {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Texts(&'a [std::sync::Arc<str>]),
+}
+
+struct Stream {
+    hash: Sha256,
+    buffer: String,
+    tables: usize,
+}
+
+impl Stream {
+    const ENOUGH: usize = 64 << 10;
+
+    fn new() -> Self {
+        Self {
+            hash: Sha256::new(),
+            buffer: String::from("{"),
+            tables: 0,
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.buffer.push('}');
+        self.hash.update(self.buffer.as_bytes());
+        hex(&self.hash.finalize())
+    }
+
+    fn files(&mut self, files: &Table, texts: &[std::sync::Arc<str>]) {
+        self.rows(
+            "files",
+            files,
+            &NOT_CONTENT,
+            Some(("text", Replaced::Texts(texts))),
+        );
+    }
+
+    fn table(&mut self, name: &str, table: &Table, replaced: Option<(&str, Replaced<'_>)>) {
+        self.rows(name, table, &[], replaced);
+    }
+
+    fn rows(
+        &mut self,
+        name: &str,
+        table: &Table,
+        left_out: &[&str],
+        replaced: Option<(&str, Replaced<'_>)>,
+    ) {
+        let replaced_name = replaced.as_ref().map(|(name, _)| *name);
+        let mut columns: Vec<(&str, Option<usize>)> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| (column.as_str(), Some(index)))
+            .filter(|(column, _)| !left_out.contains(column) && Some(*column) != replaced_name)
+            .chain(replaced_name.map(|column| (column, None)))
+            .collect();
+        columns.sort_unstable();
+        let keys: Vec<(String, Option<usize>)> = columns
+            .into_iter()
+            .enumerate()
+            .map(|(n, (column, index))| {
+                let mut key = String::from(if n == 0 { "{" } else { "," });
+                push_raw(&mut key, column);
+                key.push(':');
+                (key, index)
+            })
+            .collect();
+        if self.tables > 0 {
+            self.buffer.push(',');
+        }
+        self.tables += 1;
+        push_raw(&mut self.buffer, name);
+        self.buffer.push_str(":[");
+        for row in 0..table.rows() {
+            if row > 0 {
+                self.buffer.push(',');
+            }
+            for (key, index) in &keys {
+                self.buffer.push_str(key);
+                match (index, &replaced) {
+                    (Some(index), _) => push_raw(&mut self.buffer, table.get(row, *index)),
+                    (None, Some((_, Replaced::Ints(values)))) => {
+                        push_int(&mut self.buffer, values[row]);
+                    }
+                    (None, Some((_, Replaced::Floats(values)))) => {
+                        push_float(&mut self.buffer, values[row]);
+                    }
+                    (None, Some((_, Replaced::Texts(values)))) => {
+                        push_raw(&mut self.buffer, &values[row]);
+                    }
+                    (None, None) => {}
+                }
+            }
+            self.buffer.push('}');
+            if self.buffer.len() > Self::ENOUGH {
+                self.hash.update(self.buffer.as_bytes());
+                self.buffer.clear();
+            }
+        }
+        self.buffer.push(']');
+    }
+}
+
+/// The fingerprint of a folder that dataset cards carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryFingerprint {
+    /// Lower-case hex SHA-256 over `relative|size|sha256` of every file that is not hidden, in order.
+    pub sha256: String,
+    /// How many files.
+    pub file_count: usize,
+    /// Their sizes together.
+    pub total_bytes: u64,
+}
+
+impl DirectoryFingerprint {
+    /// The card's form, with `source_type` `directory`.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "source_type" => "directory",
+            "sha256" => self.sha256.as_str(),
+            "file_count" => self.file_count,
+            "total_bytes" => self.total_bytes as i64,
+        }
+    }
+}
+
+/// Most files below one folder.
+const MAX_FILES: usize = 2_000_000;
+
+/// Fingerprints a folder. Names that begin with `.` are passed over, with all that is below them; links to folders are
+/// not followed.
+///
+/// # Errors
+/// What the system answers; also for what is neither file nor folder, and for a name that is not UTF-8.
+pub fn directory_fingerprint(root: &Path) -> io::Result<DirectoryFingerprint> {
+    let root = fs::canonicalize(root)?;
+    let mut found = Vec::new();
+    walk(&root, "", &mut found)?;
+    let mut entries: Vec<(String, u64, String)> = found
+        .into_par_iter()
+        .map(|(relative, path)| {
+            let mut file = fs::File::open(path)?;
+            let mut hash = Sha256::new();
+            let size = io::copy(&mut file, &mut HashWriter(&mut hash))?;
+            Ok((relative, size, hex(&hash.finalize())))
+        })
+        .collect::<io::Result<_>>()?;
+    entries.sort_unstable();
+    let mut hash = Sha256::new();
+    for (relative, size, sha256) in &entries {
+        hash.update(format!("{relative}|{size}|{sha256}"));
+    }
+    Ok(DirectoryFingerprint {
+        sha256: hex(&hash.finalize()),
+        file_count: entries.len(),
+        total_bytes: entries.iter().map(|entry| entry.1).sum(),
+    })
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    let refuse = |path: &Path, problem: &str| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{}: {problem}", path.display()),
+        )
+    };
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name
+            .to_str()
+            .ok_or_else(|| refuse(&path, "the name is not UTF-8"))?;
+        // Matheel takes a backslash in a name for a separator.
+        if name
+            .split('\\')
+            .any(|part| part.starts_with('.') && part != ".")
+        {
+            continue;
+        }
+        let relative = format!("{prefix}{name}");
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&path, &format!("{relative}/"), found)?;
+            continue;
+        }
+        if kind.is_symlink() && fs::metadata(&path)?.is_dir() {
+            continue;
+        }
+        if !fs::metadata(&path)?.is_file() {
+            return Err(refuse(&path, "is neither a file nor a folder"));
+        }
+        if found.len() == MAX_FILES {
+            return Err(refuse(folder, "holds too many files"));
+        }
+        found.push((relative, path));
+    }
+    Ok(())
+}
