@@ -3,6 +3,7 @@
 //! This crate reads files it is given. It has no clock, process, network or environment, and it writes nothing.
 
 pub mod canonical;
+mod coerce;
 pub mod dataset;
 pub mod freeze;
 pub mod frozen;
@@ -10,8 +11,8 @@ pub mod input;
 pub mod method;
 pub mod metric;
 pub mod outcome;
+pub mod public_metadata;
 pub mod report;
 
 #[cfg(test)]
 mod vectors;
-pub mod public_metadata;

@@ -3,9 +3,7 @@
 //! The rules are those of specs/matheel.md section b. They apply to every key and every text of a public protocol and
 //! of a method configuration; the machine-local `path` fields are removed before.
 
-use crate::canonical::{
-    Value, casefold, is_alnum, is_word_char, py_isspace, py_strip,
-};
+use crate::canonical::{Value, casefold, is_alnum, is_word_char, py_isspace, py_strip};
 use crate::input::{Refusal, index, member};
 
 /// Checks that no key and no text of `value` holds a local path.
@@ -138,9 +136,14 @@ pub fn check_credentials(value: &Value) -> Result<(), Refusal> {
 
 /// True for names such as `api_key`, `Access-Token` or `db.password`.
 pub fn is_credential_key(key: &str) -> bool {
-    let name: String = casefold(py_strip(key)).chars().filter(|c| is_alnum(*c)).collect();
+    let name: String = casefold(py_strip(key))
+        .chars()
+        .filter(|c| is_alnum(*c))
+        .collect();
     name == "authorization"
-        || ["apikey", "password", "secret", "token"].iter().any(|end| name.ends_with(end))
+        || ["apikey", "password", "secret", "token"]
+            .iter()
+            .any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]
