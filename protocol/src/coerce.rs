@@ -41,7 +41,9 @@ pub(crate) fn int(value: &Value) -> Option<i64> {
 /// The integer grammar of Python's `int(text)`, in ASCII digits.
 fn int_text(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let plain = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    let plain = digits
+        .split('_')
+        .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
     plain.then(|| text.replace('_', "").parse().ok()).flatten()
 }
 
@@ -58,7 +60,9 @@ mod tests {
         assert_eq!(int(&Value::Float(-2.9)), Some(-2));
         assert_eq!(int(&Value::Bool(true)), Some(1));
         assert_eq!(int(&Value::Float(1e300)), None);
-        for wrong in ["", "+", "ten", "1.0", "1__0", "_1", "1_", "- 1", "0x1", "+-1"] {
+        for wrong in [
+            "", "+", "ten", "1.0", "1__0", "_1", "1_", "- 1", "0x1", "+-1",
+        ] {
             assert_eq!(int(&s(wrong)), None, "{wrong:?}");
         }
         assert_eq!(finite(&s(" 0.25 ")), Some(0.25));

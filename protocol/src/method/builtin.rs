@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::file_hash::sha256_file;
-use super::{Common, Method, MethodKind, defaults, preset};
+use super::{Common, Method, MethodKind, defaults, preset, to_serde};
 use crate::canonical::{Object, Value, py_strip};
 use crate::input::{Refusal, member};
 
@@ -25,12 +25,7 @@ const OWN_KEYS: &[&str] = &[
 ];
 
 /// Reads one method of Matheel's form. `at` is its number in the file, from 1; `base` the folder of the file.
-pub(super) fn read(
-    item: &Object,
-    field: &str,
-    at: usize,
-    base: &Path,
-) -> Result<Method, Refusal> {
+pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result<Method, Refusal> {
     for key in ["threshold", "k"] {
         if item.get(key).is_some_and(|value| !value.is_null()) {
             return Err(Refusal::new(
@@ -69,7 +64,10 @@ pub(super) fn read(
     entry.insert("algorithm_options", algorithm_options);
     entry.insert("k", Value::Null);
     entry.insert("threshold", Value::Null);
-    if let Some(revision) = item.get("model_revision").filter(|revision| revision.truthy()) {
+    if let Some(revision) = item
+        .get("model_revision")
+        .filter(|revision| revision.truthy())
+    {
         entry.insert("model_revision", revision.clone());
     }
     common.declare(&mut entry);
@@ -119,7 +117,10 @@ fn chosen_preset(item: &Object, field: &str) -> Result<Option<(&'static str, Obj
 /// What to say of a name that is no preset.
 pub(super) fn unknown_preset(name: &str) -> String {
     let names: Vec<_> = preset::preset_names().collect();
-    format!("{name:?} is not a preset; the presets are {}", names.join(", "))
+    format!(
+        "{name:?} is not a preset; the presets are {}",
+        names.join(", ")
+    )
 }
 
 /// The method's own scoring options. Precedence, low to high: preset, `options`, `similarity_options`, stray keys.
@@ -184,7 +185,8 @@ fn custom_algorithm(
         _ => return Ok(None),
     };
     let text = py_strip(text);
-    let looks_like_path = text.starts_with('.') || text.ends_with(".py") || text.contains(['/', '\\']);
+    let looks_like_path =
+        text.starts_with('.') || text.ends_with(".py") || text.contains(['/', '\\']);
     if !looks_like_path {
         return Err(Refusal::new(
             field,
@@ -196,7 +198,10 @@ fn custom_algorithm(
     }
     let path = base.join(text);
     let unreadable = |error: &dyn std::fmt::Display| {
-        Refusal::new(field.as_str(), format!("{}: cannot be read: {error}", path.display()))
+        Refusal::new(
+            field.as_str(),
+            format!("{}: cannot be read: {error}", path.display()),
+        )
     };
     let sha256 = sha256_file(&path).map_err(|error| unreadable(&error))?;
     let source = std::fs::read(&path).map_err(|error| unreadable(&error))?;
@@ -217,6 +222,6 @@ fn custom_algorithm(
 
 /// Whether the built-in worker scores a configuration.
 fn scorable(configuration: &Value) -> MethodKind {
-    let _ = configuration;
-    MethodKind::Builtin
+    proctor_wire::builtin::unsupported(&to_serde(configuration))
+        .map_or(MethodKind::Builtin, MethodKind::Unsupported)
 }

@@ -39,7 +39,9 @@ pub fn exclusion_reason(
 /// # Errors
 /// As [`exclusion_reason`].
 pub fn excluded_datasets(configuration: &Value) -> Result<Vec<String>, Refusal> {
-    let given = configuration.get("dataset_exclusions").unwrap_or(&Value::Null);
+    let given = configuration
+        .get("dataset_exclusions")
+        .unwrap_or(&Value::Null);
     let exclusions = dataset_exclusions(given, "dataset_exclusions")?;
     Ok(exclusions.keys().map(str::to_owned).collect())
 }
@@ -50,7 +52,10 @@ pub(super) fn task_eligibility(value: &Value, field: &str) -> Result<Object, Ref
     for (task, declaration) in members(value, field, "an object with pair and/or retrieval")? {
         let field = member(field, task);
         if task != "pair" && task != "retrieval" {
-            return Err(Refusal::new(field, "is not a task family; use pair or retrieval"));
+            return Err(Refusal::new(
+                field,
+                "is not a task family; use pair or retrieval",
+            ));
         }
         let form = "an object {\"status\": \"eligible\" | \"not_applicable\", \"reason\": text}";
         let mut status = None;
@@ -75,7 +80,10 @@ pub(super) fn task_eligibility(value: &Value, field: &str) -> Result<Object, Ref
         let status = status
             .filter(|status| matches!(*status, "eligible" | "not_applicable"))
             .ok_or_else(|| {
-                Refusal::new(member(&field, "status"), "must be eligible or not_applicable")
+                Refusal::new(
+                    member(&field, "status"),
+                    "must be eligible or not_applicable",
+                )
             })?;
         if status == "not_applicable" && reason.is_empty() {
             return Err(Refusal::new(
@@ -100,10 +108,16 @@ pub(super) fn dataset_exclusions(value: &Value, field: &str) -> Result<Object, R
         let field = member(field, name);
         let reason = reason.as_str().map(py_strip).unwrap_or_default();
         if py_strip(name).is_empty() || reason.is_empty() {
-            return Err(Refusal::new(field, "needs the name of a dataset and a reason, both texts"));
+            return Err(Refusal::new(
+                field,
+                "needs the name of a dataset and a reason, both texts",
+            ));
         }
         if result.insert(py_strip(name), reason).is_some() {
-            return Err(Refusal::new(field, "names a dataset that is already excluded; keep one"));
+            return Err(Refusal::new(
+                field,
+                "names a dataset that is already excluded; keep one",
+            ));
         }
     }
     Ok(result)
@@ -116,7 +130,10 @@ fn members<'a>(
     form: &str,
 ) -> Result<impl Iterator<Item = (&'a str, &'a Value)>, Refusal> {
     if !value.is_null() && value.as_object().is_none() {
-        return Err(Refusal::new(field, format!("is {}; it must be {form}", value.type_name())));
+        return Err(Refusal::new(
+            field,
+            format!("is {}; it must be {form}", value.type_name()),
+        ));
     }
     Ok(value.as_object().into_iter().flat_map(Object::iter))
 }

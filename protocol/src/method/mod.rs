@@ -10,6 +10,7 @@ mod preset;
 mod program;
 #[cfg(test)]
 mod tests;
+mod to_serde;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub use defaults::MATHEEL_VERSION;
 pub use eligibility::{excluded_datasets, exclusion_reason};
 pub use preset::preset_names;
 pub use program::SEARCH_PATH;
+pub use to_serde::to_serde;
 
 use crate::canonical::{Limits, Object, Value, casefold, digest, py_strip};
 use crate::coerce;
@@ -156,7 +158,9 @@ fn read_method(item: &Value, field: &str, at: usize, base: &Path) -> Result<Meth
             Err(Refusal::new(field, builtin::unknown_preset(preset)))
         }
         Value::String(preset) => {
-            let item: Object = [("preset", Value::String(preset.clone()))].into_iter().collect();
+            let item: Object = [("preset", Value::String(preset.clone()))]
+                .into_iter()
+                .collect();
             builtin::read(&item, field, at, base)
         }
         Value::Object(item) if item.contains_key("command") => program::read(item, field, at, base),
@@ -195,13 +199,17 @@ impl Common {
         let mut declarations = Vec::new();
         if let Some(value) = item.get("task_eligibility") {
             let field = member(field, "task_eligibility");
-            declarations
-                .push(("task_eligibility", eligibility::task_eligibility(value, &field)?));
+            declarations.push((
+                "task_eligibility",
+                eligibility::task_eligibility(value, &field)?,
+            ));
         }
         if let Some(value) = item.get("dataset_exclusions") {
             let field = member(field, "dataset_exclusions");
-            declarations
-                .push(("dataset_exclusions", eligibility::dataset_exclusions(value, &field)?));
+            declarations.push((
+                "dataset_exclusions",
+                eligibility::dataset_exclusions(value, &field)?,
+            ));
         }
         Ok(Self { name, declarations })
     }

@@ -8,9 +8,21 @@ type Preset = (&'static str, &'static [(&'static str, f64)], f64);
 /// In Matheel's order.
 const PRESETS: &[Preset] = &[
     ("Balanced", &[("semantic", 0.7), ("levenshtein", 0.3)], 0.0),
-    ("Lexical Only", &[("levenshtein", 0.5), ("winnowing", 0.25), ("gst", 0.25)], 0.0),
+    (
+        "Lexical Only",
+        &[("levenshtein", 0.5), ("winnowing", 0.25), ("gst", 0.25)],
+        0.0,
+    ),
     ("Embedding Only", &[("semantic", 1.0)], 0.0),
-    ("Code-Aware", &[("semantic", 0.5), ("levenshtein", 0.25), ("code_metric", 0.25)], 0.25),
+    (
+        "Code-Aware",
+        &[
+            ("semantic", 0.5),
+            ("levenshtein", 0.25),
+            ("code_metric", 0.25),
+        ],
+        0.25,
+    ),
     ("Jaro-Winkler", &[("jaro_winkler", 1.0)], 0.0),
     ("Winnowing", &[("winnowing", 1.0)], 0.0),
     ("GST", &[("gst", 1.0)], 0.0),
@@ -25,13 +37,41 @@ const PRESETS: &[Preset] = &[
     ("Common Prefix", &[("prefix", 1.0)], 0.0),
     ("Common Postfix", &[("postfix", 1.0)], 0.0),
     ("RapidFuzz Ratio", &[("rapidfuzz_ratio", 1.0)], 0.0),
-    ("RapidFuzz Partial Ratio", &[("rapidfuzz_partial_ratio", 1.0)], 0.0),
-    ("RapidFuzz Token Sort Ratio", &[("rapidfuzz_token_sort_ratio", 1.0)], 0.0),
-    ("RapidFuzz Token Set Ratio", &[("rapidfuzz_token_set_ratio", 1.0)], 0.0),
-    ("RapidFuzz Token Ratio", &[("rapidfuzz_token_ratio", 1.0)], 0.0),
-    ("RapidFuzz Partial Token Sort Ratio", &[("rapidfuzz_partial_token_sort_ratio", 1.0)], 0.0),
-    ("RapidFuzz Partial Token Set Ratio", &[("rapidfuzz_partial_token_set_ratio", 1.0)], 0.0),
-    ("RapidFuzz Partial Token Ratio", &[("rapidfuzz_partial_token_ratio", 1.0)], 0.0),
+    (
+        "RapidFuzz Partial Ratio",
+        &[("rapidfuzz_partial_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Token Sort Ratio",
+        &[("rapidfuzz_token_sort_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Token Set Ratio",
+        &[("rapidfuzz_token_set_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Token Ratio",
+        &[("rapidfuzz_token_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Partial Token Sort Ratio",
+        &[("rapidfuzz_partial_token_sort_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Partial Token Set Ratio",
+        &[("rapidfuzz_partial_token_set_ratio", 1.0)],
+        0.0,
+    ),
+    (
+        "RapidFuzz Partial Token Ratio",
+        &[("rapidfuzz_partial_token_ratio", 1.0)],
+        0.0,
+    ),
     ("RapidFuzz WRatio", &[("rapidfuzz_wratio", 1.0)], 0.0),
     ("RapidFuzz QRatio", &[("rapidfuzz_qratio", 1.0)], 0.0),
 ];
@@ -44,9 +84,13 @@ pub fn preset_names() -> impl Iterator<Item = &'static str> {
 /// The name and the options of a preset; case does not matter.
 pub(super) fn find(name: &str) -> Option<(&'static str, Object)> {
     let wanted = py_lower(py_strip(name));
-    let (name, weights, code_metric_weight) =
-        PRESETS.iter().find(|(name, _, _)| py_lower(name) == wanted)?;
-    let weights: Object = weights.iter().map(|(feature, weight)| (*feature, *weight)).collect();
+    let (name, weights, code_metric_weight) = PRESETS
+        .iter()
+        .find(|(name, _, _)| py_lower(name) == wanted)?;
+    let weights: Object = weights
+        .iter()
+        .map(|(feature, weight)| (*feature, *weight))
+        .collect();
     let mut options = Object::new();
     options.insert("code_metric", "codebleu");
     options.insert("code_metric_weight", Value::Float(*code_metric_weight));

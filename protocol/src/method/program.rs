@@ -11,11 +11,24 @@ use crate::object;
 
 /// Where an executable without a `/` in its name is looked for, in order. It is fixed, not taken from the environment,
 /// so that a methods file means the same for everybody.
-pub const SEARCH_PATH: &[&str] =
-    &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+pub const SEARCH_PATH: &[&str] = &[
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
 
-const KEYS: &[&str] =
-    &["name", "command", "files", "options", "env", "task_eligibility", "dataset_exclusions"];
+const KEYS: &[&str] = &[
+    "name",
+    "command",
+    "files",
+    "options",
+    "env",
+    "task_eligibility",
+    "dataset_exclusions",
+];
 
 /// A file the program declares.
 struct Declared<'a> {
@@ -32,7 +45,10 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
     if let Some(key) = item.keys().find(|key| !KEYS.contains(key)) {
         return Err(Refusal::new(
             member(field, key),
-            format!("does not belong to a program, whose keys are {}", KEYS.join(", ")),
+            format!(
+                "does not belong to a program, whose keys are {}",
+                KEYS.join(", ")
+            ),
         ));
     }
     let common = Common::read(item, field, || format!("program_{at}"))?;
@@ -126,7 +142,9 @@ fn texts<'a>(item: &'a Object, key: &str, field: &str) -> Result<Vec<&'a str>, R
     let text = |(at, item): (usize, &'a Value)| {
         item.as_str()
             .filter(|text| !text.contains('\0'))
-            .ok_or_else(|| Refusal::new(index(&field, at), "must be a text without a zero character"))
+            .ok_or_else(|| {
+                Refusal::new(index(&field, at), "must be a text without a zero character")
+            })
     };
     items.iter().enumerate().map(text).collect()
 }
@@ -140,17 +158,30 @@ fn declared_files<'a>(
     for (at, text) in texts(item, "files", field)?.into_iter().enumerate() {
         let field = index(&member(field, "files"), at);
         let path = base.join(text);
-        let (Some(path_text), Some(base_name)) =
-            (path.to_str(), Path::new(text).file_name().and_then(|name| name.to_str()))
-        else {
-            return Err(Refusal::new(field, format!("{text:?} does not name a file")));
+        let (Some(path_text), Some(base_name)) = (
+            path.to_str(),
+            Path::new(text).file_name().and_then(|name| name.to_str()),
+        ) else {
+            return Err(Refusal::new(
+                field,
+                format!("{text:?} does not name a file"),
+            ));
         };
         let sha256 = sha256_file(&path).map_err(|error| unreadable(&field, &path, &error))?;
         if files.iter().any(|file| file.path == path) {
-            return Err(Refusal::new(field, format!("{text:?} is declared twice; keep one")));
+            return Err(Refusal::new(
+                field,
+                format!("{text:?} is declared twice; keep one"),
+            ));
         }
         let path_text = path_text.to_owned();
-        files.push(Declared { text, base_name, path, path_text, sha256 });
+        files.push(Declared {
+            text,
+            base_name,
+            path,
+            path_text,
+            sha256,
+        });
     }
     Ok(files)
 }
@@ -169,13 +200,20 @@ fn declared<'f, 'a>(
     files: &'f [Declared<'a>],
     field: &str,
 ) -> Result<Option<&'f Declared<'a>>, Refusal> {
-    let exact = files.iter().find(|file| file.text == argument || file.path_text == argument);
+    let exact = files
+        .iter()
+        .find(|file| file.text == argument || file.path_text == argument);
     let file = exact.or_else(|| files.iter().find(|file| file.base_name == argument));
     let Some(file) = file else {
         return Ok(None);
     };
     // The identity holds base names only, so two files of one name could be swapped unseen.
-    if files.iter().filter(|other| other.base_name == file.base_name).count() > 1 {
+    if files
+        .iter()
+        .filter(|other| other.base_name == file.base_name)
+        .count()
+        > 1
+    {
         return Err(Refusal::new(
             field,
             format!(
@@ -205,7 +243,9 @@ fn executable(
     } else if name.contains('/') {
         base.join(name)
     } else {
-        let mut candidates = SEARCH_PATH.iter().map(|folder| Path::new(folder).join(name));
+        let mut candidates = SEARCH_PATH
+            .iter()
+            .map(|folder| Path::new(folder).join(name));
         candidates
             .find(|path| !name.is_empty() && is_executable(path))
             .ok_or_else(|| {
@@ -222,13 +262,22 @@ fn executable(
         );
         return Err(Refusal::new(field, problem));
     }
-    let (Some(path_text), Some(base_name)) =
-        (path.to_str(), path.file_name().and_then(|name| name.to_str()))
-    else {
-        return Err(Refusal::new(field, format!("{} is not UTF-8; rename it", path.display())));
+    let (Some(path_text), Some(base_name)) = (
+        path.to_str(),
+        path.file_name().and_then(|name| name.to_str()),
+    ) else {
+        return Err(Refusal::new(
+            field,
+            format!("{} is not UTF-8; rename it", path.display()),
+        ));
     };
     let (path_text, base_name) = (path_text.to_owned(), base_name.to_owned());
-    Ok(Executable { path, path_text, base_name, sha256 })
+    Ok(Executable {
+        path,
+        path_text,
+        base_name,
+        sha256,
+    })
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -243,7 +292,9 @@ fn environment(item: &Object, field: &str) -> Result<Vec<String>, Refusal> {
         let field = index(&member(field, "env"), at);
         let sound = !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !sound {
             let problem = format!(
                 "{:?} is not the name of an environment variable; list names, never values",
@@ -252,7 +303,10 @@ fn environment(item: &Object, field: &str) -> Result<Vec<String>, Refusal> {
             return Err(Refusal::new(field, problem));
         }
         if names.iter().any(|other| other == name) {
-            return Err(Refusal::new(field, format!("{name} is listed twice; keep one")));
+            return Err(Refusal::new(
+                field,
+                format!("{name} is listed twice; keep one"),
+            ));
         }
         names.push(name.to_owned());
     }
