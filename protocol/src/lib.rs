@@ -2,6 +2,7 @@
 //!
 //! This crate reads files it is given. It has no clock, process, network or environment, and it writes nothing.
 
+pub mod bundle;
 pub mod canonical;
 mod coerce;
 pub mod dataset;

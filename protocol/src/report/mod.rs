@@ -3,12 +3,10 @@
 
 mod aggregate;
 mod evaluate;
-mod exclusion;
 mod rank;
 mod row;
 
 pub use aggregate::{AggregateRow, ExpectedDataset, aggregate, expected_datasets};
 pub use evaluate::{DatasetResult, EvaluateError, Evaluated, Gold, rows};
-pub use exclusion::{ExclusionError, excluded_datasets, exclusion};
-pub use rank::rank;
+pub use rank::{rank, ranks};
 pub use row::{MethodIdentity, Row, Status};

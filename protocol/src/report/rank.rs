@@ -36,6 +36,24 @@ pub(super) fn competition_ranks(scores: &[Option<f64>]) -> Vec<Option<u64>> {
         .collect()
 }
 
+/// The rank of every row, in the order given: its place among the scores of its domain, family, dataset and metric, from
+/// 1, ties sharing the smallest; `None` without a score.
+pub fn ranks(rows: &[Row]) -> Vec<Option<u64>> {
+    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+    let row = |at: &u32| &rows[*at as usize];
+    order.sort_by(|a, b| {
+        by_group(row(a), row(b)).then_with(|| by_score(row(a).score, row(b).score))
+    });
+    let mut ranks = vec![None; rows.len()];
+    for group in order.chunk_by(|a, b| by_group(row(a), row(b)).is_eq()) {
+        let scores: Vec<_> = group.iter().map(|at| row(at).score).collect();
+        for (at, rank) in group.iter().zip(competition_ranks(&scores)) {
+            ranks[*at as usize] = rank;
+        }
+    }
+    ranks
+}
+
 /// Sets `eligible` and `rank` of every row, and orders rows by domain, family, dataset, metric, rank and name; rows
 /// without a rank come last in their group.
 pub fn rank(rows: &mut [Row]) {
@@ -48,11 +66,9 @@ pub fn rank(rows: &mut [Row]) {
             .then_with(|| by_score(a.score, b.score))
             .then_with(|| a.algorithm_name.cmp(&b.algorithm_name))
     });
-    for group in rows.chunk_by_mut(|a, b| by_group(a, b).is_eq()) {
-        let scores: Vec<_> = group.iter().map(|row| row.score).collect();
-        for (row, rank) in group.iter_mut().zip(competition_ranks(&scores)) {
-            row.rank = rank;
-        }
+    let ranks = ranks(rows);
+    for (row, rank) in rows.iter_mut().zip(ranks) {
+        row.rank = rank;
     }
 }
 

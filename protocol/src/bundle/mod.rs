@@ -1,0 +1,21 @@
+//! Bundles: the published results of methods under one protocol, in Matheel's forms (specs/matheel.md sections f to i).
+
+mod assemble;
+mod cards;
+mod columns;
+mod csv_text;
+mod document;
+mod finding;
+mod html;
+mod inventory;
+mod merge;
+mod sanitize;
+mod validate;
+
+pub use assemble::{Assembly, Execution, assemble, execution_failure};
+pub use cards::{DatasetCard, cards};
+pub use document::{Artifact, Document, stem};
+pub use finding::Finding;
+pub use inventory::{InventoryRow, inventory_root, inventory_value};
+pub use merge::{MergeError, merge};
+pub use validate::{Validation, Verdict, validate};

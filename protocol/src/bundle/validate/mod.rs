@@ -1,0 +1,105 @@
+//! Validation: every rule of specs/matheel.md section h, in that order, and with score files the metrics once more.
+//!
+//! It proves that a bundle agrees with itself, its protocol and its score files. It cannot prove that a method really ran.
+
+mod cells;
+mod identity;
+mod ranks;
+mod rows;
+mod totals;
+
+use super::Finding;
+use crate::canonical::Value;
+use crate::frozen::Protocol;
+use crate::object;
+use crate::report::{AggregateRow, Row, aggregate, expected_datasets};
+
+/// What a payload is judged against.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Validation<'a> {
+    /// The protocol it must have been made under; without it, the one inside the payload.
+    pub protocol: Option<&'a Protocol>,
+}
+
+/// A positive verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The protocol it was made under.
+    pub protocol_id: String,
+    /// The benchmark it was made under.
+    pub benchmark_id: String,
+    /// How many methods it has.
+    pub methods: usize,
+    /// Rows of the aggregate that are ranked.
+    pub eligible_rows: usize,
+    /// True when some method is owed another attempt.
+    pub incomplete: bool,
+}
+
+impl Verdict {
+    /// The verdict as Matheel prints it, and what we know beyond.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "valid" => true,
+            "protocol_id" => self.protocol_id.as_str(),
+            "benchmark_id" => self.benchmark_id.as_str(),
+            "methods" => self.methods,
+            "eligible_rows" => self.eligible_rows,
+            "incomplete" => self.incomplete,
+        }
+    }
+}
+
+/// A payload that passed, with what was computed from it.
+pub(super) struct Checked {
+    pub verdict: Verdict,
+    pub rows: Vec<Row>,
+    pub aggregate: Vec<AggregateRow>,
+}
+
+/// Judges a payload.
+///
+/// # Errors
+/// The first rule it breaks, and where.
+pub fn validate(payload: &Value, options: &Validation<'_>) -> Result<Verdict, Finding> {
+    Ok(check(payload, options)?.verdict)
+}
+
+pub(super) fn check(payload: &Value, options: &Validation<'_>) -> Result<Checked, Finding> {
+    let metadata = payload.get("metadata").unwrap_or(&Value::Null);
+    let embedded;
+    let protocol = match options.protocol {
+        Some(protocol) => protocol,
+        None => {
+            embedded = identity::embedded_protocol(metadata)?;
+            &embedded
+        }
+    };
+    identity::check_protocol_id(metadata, protocol)?;
+    let raw_rows = cells::RawRows::read(payload)?;
+    let raw_aggregate = cells::RawAggregate::read(payload);
+    identity::check_identity(&raw_rows, &raw_aggregate, protocol)?;
+    raw_rows.check_columns()?;
+    let methods = identity::Methods::read(metadata, &raw_rows)?;
+    methods.check_configurations(protocol)?;
+    identity::check_score_artifacts(metadata, protocol, &methods)?;
+    let mut rows = rows::check_rows(&raw_rows, protocol, &methods)?;
+    rows::check_complete(&rows, protocol, &methods)?;
+    ranks::check_ranks(&raw_rows, &mut rows)?;
+    raw_rows.check_reason_column()?;
+    let table = aggregate(&rows, &expected_datasets(protocol));
+    totals::check_aggregate(&table, &raw_aggregate, raw_rows.has("status"))?;
+    let verdict = Verdict {
+        protocol_id: protocol.id().to_owned(),
+        benchmark_id: protocol.benchmark_id().to_owned(),
+        methods: methods.len(),
+        eligible_rows: table.iter().filter(|row| row.eligible).count(),
+        incomplete: rows.iter().any(Row::not_charged),
+    };
+    crate::report::rank(&mut rows);
+    Ok(Checked {
+        verdict,
+        rows,
+        aggregate: table,
+    })
+}
