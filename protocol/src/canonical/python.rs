@@ -1,6 +1,6 @@
 //! Python's notions of space, case, word and number in text, where the rules of others are stated in them.
 //!
-//! Compared with CPython 3.11 over every code point: they differ only on characters newer than its Unicode 14.
+//! Compared with Python 3.11 over every code point: they differ only on characters newer than its Unicode 14.
 
 use std::borrow::Cow;
 

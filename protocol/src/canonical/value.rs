@@ -239,7 +239,7 @@ impl From<u32> for Value {
 
 impl From<usize> for Value {
     fn from(value: usize) -> Self {
-        Self::Int(value as i64)
+        i64::try_from(value).map_or_else(|_| Self::BigInt(value.to_string().into()), Self::Int)
     }
 }
 

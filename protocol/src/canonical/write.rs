@@ -91,10 +91,10 @@ fn push_value(out: &mut String, value: &Value, form: Form, level: usize) {
                 push_separator(out, n, form, level + 1);
                 push_value(out, item, form, level + 1);
             }
-            if !items.is_empty() {
-                push_close(out, ']', form, level);
-            } else {
+            if items.is_empty() {
                 out.push(']');
+            } else {
+                push_close(out, ']', form, level);
             }
         }
         Value::Object(object) => {
@@ -105,10 +105,10 @@ fn push_value(out: &mut String, value: &Value, form: Form, level: usize) {
                 out.push_str(if form == Form::Pretty { ": " } else { ":" });
                 push_value(out, item, form, level + 1);
             }
-            if !object.is_empty() {
-                push_close(out, '}', form, level);
-            } else {
+            if object.is_empty() {
                 out.push('}');
+            } else {
+                push_close(out, '}', form, level);
             }
         }
     }
@@ -235,50 +235,45 @@ pub(crate) fn push_float(out: &mut String, value: f64) {
     }
     let mut buffer = zmij::Buffer::new();
     let printed = buffer.format_finite(value);
-    let (sign, printed) = match printed.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", printed),
-    };
-    out.push_str(sign);
-    let (mantissa, exponent) = printed.split_once('e').unwrap_or((printed, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{whole}{fraction}");
-    let leading = all.len() - all.trim_start_matches('0').len();
-    let digits = all.trim_matches('0');
-    if digits.is_empty() {
-        out.push_str("0.0");
-        return;
-    }
-    // The value is 0.digits times ten to the power `point`.
-    let point = whole.len() as i32 + exponent - leading as i32;
-    let count = digits.len() as i32;
-    if point > 16 || point <= -4 {
-        out.push_str(&digits[..1]);
-        if count > 1 {
-            out.push('.');
-            out.push_str(&digits[1..]);
-        }
-        let exponent = point - 1;
-        out.push_str(if exponent < 0 { "e-" } else { "e+" });
-        let exponent = exponent.unsigned_abs();
-        if exponent < 10 {
-            out.push('0');
-        }
-        push_int(out, i64::from(exponent));
-    } else if point <= 0 {
-        out.push_str("0.");
-        out.extend(std::iter::repeat_n('0', point.unsigned_abs() as usize));
-        out.push_str(digits);
-    } else if point >= count {
-        out.push_str(digits);
-        out.extend(std::iter::repeat_n('0', (point - count) as usize));
-        out.push_str(".0");
+    let magnitude = value.abs();
+    if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {
+        out.push_str(printed);
     } else {
-        out.push_str(&digits[..point as usize]);
-        out.push('.');
-        out.push_str(&digits[point as usize..]);
+        push_exponent_form(out, printed);
     }
+}
+
+/// Lays out the digits of a number outside the positional range: `d.ddde-05`, `de+16`.
+fn push_exponent_form(out: &mut String, printed: &str) {
+    let (mantissa, exponent) = printed.split_once('e').unwrap_or((printed, "0"));
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    let mut digits = String::with_capacity(24);
+    // The power of ten of the first digit that is not zero.
+    let mut power = exponent - 1;
+    let mut fraction = false;
+    for character in mantissa.chars() {
+        match character {
+            '-' => out.push('-'),
+            '.' => fraction = true,
+            '0' if digits.is_empty() => power -= i64::from(fraction),
+            digit => {
+                digits.push(digit);
+                power += i64::from(!fraction);
+            }
+        }
+    }
+    let digits = digits.trim_end_matches('0');
+    let (first, rest) = digits.split_at(1.min(digits.len()));
+    out.push_str(first);
+    if !rest.is_empty() {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out.push_str(if power < 0 { "e-" } else { "e+" });
+    if power.abs() < 10 {
+        out.push('0');
+    }
+    push_int(out, power.abs());
 }
 
 /// Lower-case hex SHA-256 of bytes.

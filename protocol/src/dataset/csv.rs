@@ -1,6 +1,9 @@
 //! The CSV dialect of normalized datasets: that of the pandas C reader with every column text (specs/matheel.md
 //! section a). One deliberate difference: a row wider than the header is always refused.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 /// Bounds on a table.
@@ -348,14 +351,14 @@ fn name_columns(header: &[String]) -> Vec<String> {
             }
         })
         .collect();
-    let (named, unnamed): (Vec<usize>, Vec<usize>) =
+    let (given, made_up): (Vec<usize>, Vec<usize>) =
         (0..header.len()).partition(|&index| !header[index].is_empty());
     let mut uses: HashMap<String, usize> = HashMap::new();
     let mut present: HashMap<String, usize> = HashMap::new();
     for name in &names {
         *present.entry(name.clone()).or_default() += 1;
     }
-    for index in named.into_iter().chain(unnamed) {
+    for index in given.into_iter().chain(made_up) {
         let original = names[index].clone();
         let mut name = original.clone();
         let mut count = uses.get(&original).copied().unwrap_or(0);

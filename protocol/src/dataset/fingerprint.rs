@@ -37,26 +37,18 @@ pub(super) fn content(dataset: &Dataset) -> Content {
     let mut counts = Vec::new();
     match dataset {
         Dataset::Pair(data) => {
-            let labels = data.labels.iter().map(|&label| i64::from(label)).collect();
+            let labels = Replaced::Labels(&data.labels);
             // Tables in key order, as canonical text has them.
             stream.files(&data.files, &data.texts);
-            stream.table(
-                "pairs",
-                &data.pairs,
-                Some(("label", Replaced::Ints(labels))),
-            );
+            stream.table("pairs", &data.pairs, Some(("label", labels)));
             counts.push(("files", data.files.rows()));
             counts.push(("pairs", data.pairs.rows()));
         }
         Dataset::Retrieval(data) => {
-            let relevance = data.judgments.iter().map(|judgment| judgment.2).collect();
+            let relevance = Replaced::Relevance(&data.judgments);
             stream.table("corpus", &data.corpus, None);
             stream.files(&data.files, &data.texts);
-            stream.table(
-                "qrels",
-                &data.qrels,
-                Some(("relevance", Replaced::Floats(relevance))),
-            );
+            stream.table("qrels", &data.qrels, Some(("relevance", relevance)));
             stream.table("queries", &data.queries, None);
             counts.push(("files", data.files.rows()));
             counts.push(("queries", data.queries.rows()));
@@ -71,9 +63,10 @@ pub(super) fn content(dataset: &Dataset) -> Content {
 }
 
 /// Values that stand in the place of a column's text.
+#[derive(Clone, Copy)]
 enum Replaced<'a> {
-    Ints(Vec<i64>),
-    Floats(Vec<f64>),
+    Labels(&'a [u8]),
+    Relevance(&'a [(u32, u32, f64)]),
     Texts(&'a [std::sync::Arc<str>]),
 }
 
@@ -120,7 +113,7 @@ impl Stream {
         left_out: &[&str],
         replaced: Option<(&str, Replaced<'_>)>,
     ) {
-        let replaced_name = replaced.as_ref().map(|(name, _)| *name);
+        let replaced_name = replaced.map(|(name, _)| name);
         let mut columns: Vec<(&str, Option<usize>)> = table
             .columns
             .iter()
@@ -152,13 +145,13 @@ impl Stream {
             }
             for (key, index) in &keys {
                 self.buffer.push_str(key);
-                match (index, &replaced) {
+                match (index, replaced) {
                     (Some(index), _) => push_raw(&mut self.buffer, table.get(row, *index)),
-                    (None, Some((_, Replaced::Ints(values)))) => {
-                        push_int(&mut self.buffer, values[row]);
+                    (None, Some((_, Replaced::Labels(values)))) => {
+                        push_int(&mut self.buffer, i64::from(values[row]));
                     }
-                    (None, Some((_, Replaced::Floats(values)))) => {
-                        push_float(&mut self.buffer, values[row]);
+                    (None, Some((_, Replaced::Relevance(values)))) => {
+                        push_float(&mut self.buffer, values[row].2);
                     }
                     (None, Some((_, Replaced::Texts(values)))) => {
                         push_raw(&mut self.buffer, &values[row]);
@@ -194,7 +187,7 @@ impl DirectoryFingerprint {
             "source_type" => "directory",
             "sha256" => self.sha256.as_str(),
             "file_count" => self.file_count,
-            "total_bytes" => self.total_bytes as i64,
+            "total_bytes" => i64::try_from(self.total_bytes).unwrap_or(i64::MAX),
         }
     }
 }

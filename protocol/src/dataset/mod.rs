@@ -116,6 +116,10 @@ pub struct RetrievalDataset {
 
 /// A dataset that passed every check.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful live at once, each with megabytes behind it"
+)]
 pub enum Dataset {
     /// Pair classification.
     Pair(PairDataset),

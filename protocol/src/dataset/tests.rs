@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+use proctor_wire::blind::BlindItems;
+
 use super::*;
 use crate::canonical::Value;
 use crate::vectors::{shared, shared_json};
@@ -219,4 +221,223 @@ fn links_may_not_leave_the_folder() {
             .contains("files.csv, line 2: file_path \"in/a.txt\" leads out"),
         "{error}"
     );
+}
+
+/// A retrieval dataset in which every name carries `mark`, and a pair dataset over the same files.
+fn marked(root: &Path, mark: &str, labels: [u8; 3], grade: &str) -> (Dataset, Dataset) {
+    let [a, b, c] = ["a", "b", "c"].map(|name| format!("{mark}{name}"));
+    let file = |id: &str| format!("{id},{mark}dir/{id}.txt,{mark}group\n");
+    let files = format!(
+        "file_id,file_path,{mark}column\n{}{}{}",
+        file(&a),
+        file(&b),
+        file(&c)
+    );
+    let pairs = format!(
+        "left_id,right_id,label,{mark}column\n{a},{b},{},{mark}\n{b},{c},{},{mark}\n{c},{a},{},{mark}\n",
+        labels[0], labels[1], labels[2]
+    );
+    write_dataset(
+        root,
+        &[
+            ("pair/files.csv", &files),
+            ("pair/pairs.csv", &pairs),
+            ("retrieval/files.csv", &files),
+            (
+                "retrieval/queries.csv",
+                &format!("query_id,file_id\n{mark}q1,{a}\n{mark}q2,{b}\n"),
+            ),
+            (
+                "retrieval/corpus.csv",
+                &format!("document_id,file_id\n{mark}d1,{c}\n{mark}d2,{a}\n{mark}d3,{b}\n"),
+            ),
+            (
+                "retrieval/qrels.csv",
+                &format!("query_id,document_id,relevance\n{mark}q1,{mark}d2,{grade}\n"),
+            ),
+        ],
+    );
+    for kind in ["pair", "retrieval"] {
+        for (id, text) in [(&a, "alpha"), (&b, "beta"), (&c, "alpha")] {
+            write_dataset(root, &[(&format!("{kind}/{mark}dir/{id}.txt"), text)]);
+        }
+    }
+    (
+        Dataset::load(&root.join("pair"), Family::Pair).unwrap(),
+        Dataset::load(&root.join("retrieval"), Family::Retrieval).unwrap(),
+    )
+}
+
+#[test]
+fn nothing_but_texts_and_numbers_reaches_a_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = marked(&folder.path().join("1"), "SECRET", [1, 0, 0], "3");
+    let two = marked(&folder.path().join("2"), "hidden", [0, 1, 1], "0.5");
+    for (first, second) in [(&one.0, &two.0), (&one.1, &two.1)] {
+        let blind = |dataset| Blind::new(dataset, "protocol", "0/test", "method", Some("java"));
+        let (first, second) = (blind(first), blind(second));
+        // Other names, paths, labels, grades and columns over the same texts: not one byte differs.
+        assert_eq!(first.dataset, second.dataset);
+        let lines: Vec<String> = first
+            .dataset
+            .messages(0)
+            .map(|message| serde_json::to_string(&message).unwrap())
+            .collect();
+        let said = lines.concat();
+        assert!(said.contains("alpha") && said.contains("java"));
+        for word in [
+            "SECRET",
+            "label",
+            "relevance",
+            "group",
+            "path",
+            "_id",
+            ".txt",
+        ] {
+            assert!(!said.contains(word), "{word} in {said}");
+        }
+    }
+}
+
+#[test]
+fn scores_come_back_to_the_items_they_belong_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = String::from("file_id,file_path\n");
+    let mut pairs = String::from("left_id,right_id,label\n");
+    let mut queries = String::from("query_id,file_id\n");
+    let mut corpus = String::from("document_id,file_id\n");
+    for n in 0..40 {
+        files.push_str(&format!("f{n},f{n}.txt\n"));
+        pairs.push_str(&format!("f{n},f{},0\n", (n * 7 + 3) % 40));
+        corpus.push_str(&format!("d{n},f{n}\n"));
+        if n % 4 == 0 {
+            queries.push_str(&format!("q{n},f{n}\n"));
+        }
+        fs::write(folder.path().join(format!("f{n}.txt")), n.to_string()).unwrap();
+    }
+    write_dataset(
+        folder.path(),
+        &[
+            ("files.csv", &files),
+            ("pairs.csv", &pairs),
+            ("queries.csv", &queries),
+            ("corpus.csv", &corpus),
+            ("qrels.csv", "query_id,document_id,relevance\n"),
+        ],
+    );
+    // A worker that scores left * 100 + right by what it reads.
+    let number =
+        |blind: &Blind, text: u32| -> f64 { blind.dataset.texts[text as usize].parse().unwrap() };
+    let pair = Dataset::load(folder.path(), Family::Pair).unwrap();
+    let blind = Blind::new(&pair, "p", "0/test", "m", None);
+    let BlindItems::Pairs { left, right } = &blind.dataset.items else {
+        panic!();
+    };
+    let scores: Vec<f64> = left
+        .iter()
+        .zip(right)
+        .map(|(&l, &r)| number(&blind, l) * 100.0 + number(&blind, r))
+        .collect();
+    let expected: Vec<f64> = (0..40)
+        .map(|n| f64::from(n * 100 + (n * 7 + 3) % 40))
+        .collect();
+    assert_ne!(scores, expected);
+    assert_eq!(blind.to_frozen(&scores), expected);
+
+    let retrieval = Dataset::load(folder.path(), Family::Retrieval).unwrap();
+    let blind = Blind::new(&retrieval, "p", "1/test", "m", None);
+    let BlindItems::Matrix { queries } = blind.dataset.items else {
+        panic!();
+    };
+    assert_eq!(queries, 10);
+    assert_eq!(blind.dataset.item_count(), retrieval.item_count());
+    let mut scores = Vec::new();
+    for query in 0..queries {
+        for document in queries..blind.dataset.texts.len() as u32 {
+            scores.push(number(&blind, query) * 100.0 + number(&blind, document));
+        }
+    }
+    let expected: Vec<f64> = (0..10)
+        .flat_map(|q| (0..40).map(move |d| f64::from(q * 400 + d)))
+        .collect();
+    assert_ne!(scores, expected);
+    assert_eq!(blind.to_frozen(&scores), expected);
+
+    // Another method, role or protocol asks in another order.
+    let order = |protocol, role, method| Blind::new(&pair, protocol, role, method, None).dataset;
+    assert_eq!(order("p", "0/test", "m"), order("p", "0/test", "m"));
+    assert_ne!(order("p", "0/test", "m"), order("p", "0/test", "n"));
+    assert_ne!(order("p", "0/test", "m"), order("p", "0/validation", "m"));
+    assert_ne!(order("p", "0/test", "m"), order("q", "0/test", "m"));
+}
+
+#[test]
+fn empty_tables_are_blind_too() {
+    let folder = tempfile::tempdir().unwrap();
+    write_dataset(
+        folder.path(),
+        &[
+            ("files.csv", "file_id,file_path\n"),
+            ("pairs.csv", "left_id,right_id,label\n"),
+            ("queries.csv", "query_id,file_id\n"),
+            ("corpus.csv", "document_id,file_id\n"),
+            ("qrels.csv", "query_id,document_id,relevance\n"),
+        ],
+    );
+    for family in [Family::Pair, Family::Retrieval] {
+        let dataset = Dataset::load(folder.path(), family).unwrap();
+        let blind = Blind::new(&dataset, "p", "0/test", "m", None);
+        assert_eq!(blind.dataset.item_count(), 0);
+        assert!(blind.to_frozen(&[]).is_empty());
+    }
+}
+
+#[test]
+fn what_a_dataset_says_of_itself_and_where_it_lies_is_not_content() {
+    let base = [
+        (
+            "files.csv",
+            "file_id,file_path,text\na,a.txt,x\nb,b.txt,y\n",
+        ),
+        ("pairs.csv", "left_id,right_id,label,note\na,b,1,n\n"),
+        ("a.txt", "A\r\n"),
+        ("b.txt", "B"),
+    ];
+    let content = |changes: &[(&str, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        write_dataset(folder.path(), &base);
+        write_dataset(folder.path(), changes);
+        Dataset::load(folder.path(), Family::Pair)
+            .unwrap()
+            .content()
+    };
+    // The canonical text, by hand.
+    let text = r#"{"files":[{"file_id":"a","text":"A\n"},{"file_id":"b","text":"B"}],"pairs":[{"label":1,"left_id":"a","note":"n","right_id":"b"}]}"#;
+    assert_eq!(
+        content(&[]).sha256,
+        crate::canonical::sha256_hex(text.as_bytes())
+    );
+    assert_eq!(content(&[]).counts, [("files", 2), ("pairs", 1)]);
+    for same in [
+        &[
+            (
+                "files.csv",
+                "text,file_path,file_id\r\n,x/a.txt,a\r\n,b.txt,b",
+            ),
+            ("x/a.txt", "A\n"),
+        ][..],
+        &[("pairs.csv", "note,label,right_id,left_id\n\nn,Yes, b ,a\n")],
+        &[("metadata.json", "{\"task_type\": \"clones\"}")],
+    ] {
+        assert_eq!(content(same), content(&[]), "{same:?}");
+    }
+    for other in [
+        &[("files.csv", "file_id,file_path\nb,b.txt\na,a.txt\n")][..],
+        &[("pairs.csv", "left_id,right_id,label,note\na,b,0,n\n")],
+        &[("pairs.csv", "left_id,right_id,label,note\na,b,1, n\n")],
+        &[("pairs.csv", "left_id,right_id,label\na,b,1\n")],
+        &[("a.txt", "A")],
+    ] {
+        assert_ne!(content(other).sha256, content(&[]).sha256, "{other:?}");
+    }
 }
