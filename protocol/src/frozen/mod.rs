@@ -1,9 +1,13 @@
 //! A frozen protocol: the type, its forms, and its re-validation on load.
 
-mod check;
+pub(crate) mod check;
+pub(crate) mod data;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub use data::LoadedEntry;
 use proctor_wire::Family;
 
 use crate::canonical::{Limits, Value, pretty};
@@ -85,7 +89,8 @@ impl Protocol {
     /// The file cannot be read, is not JSON, or breaks a rule of specs/matheel.md section b.
     pub fn load(path: &Path) -> Result<Self, ProtocolError> {
         let value = read_json(path, Limits::default())?;
-        let base = path.parent().unwrap_or(Path::new("."));
+        // The parent of a bare file name is the empty path, which joins like the current folder.
+        let base = path.parent().unwrap_or(Path::new(""));
         Self::from_value(&value, Some(base)).map_err(|error| error.in_file(path))
     }
 
