@@ -1,0 +1,15 @@
+//! End-to-end tests: they run the real programs and look at what comes out, never at the code.
+#![allow(unreachable_pub, reason = "a test program has no outside")]
+
+mod support;
+
+mod blind;
+mod documentation;
+mod interop;
+mod interrupt;
+mod irplag;
+mod main_job;
+mod matheel_reads;
+mod merging;
+mod refusals;
+mod rogues;

@@ -1,0 +1,84 @@
+//! What every test needs: the programs, the fixtures, runs and what they left.
+
+pub mod bench;
+pub mod bundle;
+pub mod matheel;
+pub mod oracle;
+pub mod proctor;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// The folder of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository")
+        .to_path_buf()
+}
+
+/// The folder cargo puts programs into.
+pub fn programs() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_rogue-good"))
+        .parent()
+        .expect("a program lies in a folder")
+        .to_path_buf()
+}
+
+/// A program of `tests/rogues`.
+pub fn rogue(name: &str) -> PathBuf {
+    let path = programs().join(format!("rogue-{name}"));
+    assert!(path.is_file(), "{} is missing: run ./test", path.display());
+    path
+}
+
+/// A folder of vectors or data of other systems, if it is there; says what is skipped if not.
+pub fn shared(test: &str, folder: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("PROCTOR_SHARED").map_or_else(
+        || repository().parent().expect("a parent").join("shared"),
+        PathBuf::from,
+    );
+    let path = root.join(folder);
+    if !path.is_dir() {
+        skip(test, &format!("{} is not there", path.display()));
+        return None;
+    }
+    Some(path)
+}
+
+/// Says that a test does nothing, past the test runner's capture.
+pub fn skip(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "skipped: {test}: {why}");
+}
+
+/// Reads a JSON file.
+pub fn json(path: &Path) -> Value {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Writes a JSON file.
+pub fn write_json(path: &Path, value: &Value) {
+    std::fs::write(path, value.to_string()).expect("the file can be written");
+}
+
+/// Every file below a folder with its bytes, by relative path; links are followed.
+pub fn tree(root: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut files = std::collections::BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the folder can be read") {
+            let path = entry.expect("the folder can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("below the root");
+                let bytes = std::fs::read(&path).expect("the file can be read");
+                files.insert(name.to_string_lossy().into_owned(), bytes);
+            }
+        }
+    }
+    files
+}
