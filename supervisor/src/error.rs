@@ -1,5 +1,6 @@
 //! One error type for the command line: what went wrong, and the exit code that says whose fault it is.
 
+use crate::run::attempt::AttemptError;
 use crate::rundir::RecordError;
 use crate::rundir::durable::DiskError;
 
@@ -52,6 +53,15 @@ pub enum Error {
     /// Writing to stdout failed for another reason than a reader who left.
     #[error("could not write the output: {0}")]
     Output(#[from] std::io::Error),
+}
+
+impl From<AttemptError> for Error {
+    fn from(error: AttemptError) -> Self {
+        match error {
+            AttemptError::Disk(error) => Self::Disk(error),
+            AttemptError::Record(error) => Self::Record(error),
+        }
+    }
 }
 
 impl Error {

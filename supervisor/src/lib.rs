@@ -1,8 +1,13 @@
 //! Everything that acts: rooms, clocks, run directories and commands.
 
 pub mod attempt;
+pub mod bundle;
 pub mod cli;
+pub mod command;
 pub mod error;
+pub mod merge;
+pub mod render;
 pub mod room;
+pub mod run;
 pub mod rundir;
 pub mod schedule;

@@ -1,2 +1,23 @@
-//! proctor.
-fn main() {}
+//! `proctor`: the command line.
+
+use clap::Parser;
+use proctor_supervisor::cli::Cli;
+use proctor_supervisor::render::{output, plain};
+use proctor_supervisor::{command, room};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    room::stage::main_if_stage();
+    let cli = Cli::parse();
+    match command::execute(&cli.command) {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => {
+            let mut lines = error.to_string();
+            lines.insert_str(0, "error: ");
+            for line in lines.lines() {
+                output::tell(&plain(line));
+            }
+            ExitCode::from(error.exit().code())
+        }
+    }
+}

@@ -86,7 +86,8 @@ fn metrics(
 ) -> Result<Vec<String>, Refusal> {
     let given = keys
         .into_iter()
-        .find_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)));
+        .filter_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)))
+        .next();
     let Some((field, given)) = given else {
         return Ok(vec![default.to_owned()]);
     };

@@ -3,10 +3,13 @@
 use super::RunDir;
 use super::durable::{self, DiskError};
 use super::fields::{Fields, RecordError};
+use super::record::{Part, Role};
 use proctor_protocol::canonical::{Value, pretty, read};
-use proctor_protocol::frozen::Protocol;
+use proctor_protocol::dataset::Family;
+use proctor_protocol::frozen::{Protocol, ThresholdPolicy};
 use proctor_protocol::method::{Method, MethodKind, Program};
 use proctor_protocol::object;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "proctor.run/1";
@@ -249,4 +252,37 @@ fn method_from(value: &Value, file: &Path) -> Result<Method, RecordError> {
         manifest_entry: fields.value("manifest_entry")?.clone(),
         kind,
     })
+}
+
+/// What a method is asked to score, in order: for each dataset that applies to it the validation data, where the
+/// protocol has some, and then the test data. Empty when nothing applies.
+pub fn parts(protocol: &Protocol, method: &Method) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (dataset, entry) in protocol.datasets().iter().enumerate() {
+        if method.exclusion(entry).is_some() {
+            continue;
+        }
+        let calibrates = *protocol.threshold() == ThresholdPolicy::ValidationF1;
+        if calibrates && entry.family == Family::Pair {
+            parts.push(Part {
+                dataset,
+                role: Role::Validation,
+            });
+        }
+        parts.push(Part {
+            dataset,
+            role: Role::Test,
+        });
+    }
+    parts
+}
+
+/// Why nothing of the protocol applies to a method; `None` when something does.
+pub fn not_applicable(protocol: &Protocol, method: &Method) -> Option<String> {
+    let reasons: Option<BTreeSet<String>> = protocol
+        .datasets()
+        .iter()
+        .map(|entry| method.exclusion(entry))
+        .collect();
+    reasons.map(|reasons| reasons.into_iter().collect::<Vec<_>>().join("; "))
 }

@@ -264,10 +264,10 @@ pub struct Terminal {
     pub boottime_seconds: f64,
     /// Processor seconds of the whole room, where the machine can tell.
     pub cpu_seconds: Option<f64>,
-    /// Exit code of the leader, if it exited.
-    pub exit_code: Option<i64>,
-    /// Signal that ended the leader, if one did (ours included).
-    pub signal: Option<i64>,
+    /// True when `cpu_seconds` counts every process of the room; false when it is a lower bound.
+    pub cpu_exact: bool,
+    /// How the leader ended, as the kernel said: an exit code or a signal. `None` when the room was killed over it.
+    pub ended_as: Option<Value>,
     /// What the worker called itself.
     pub worker: String,
     /// Wall-clock time, for people.
@@ -285,8 +285,8 @@ impl Terminal {
             "wall_seconds" => self.wall_seconds,
             "boottime_seconds" => self.boottime_seconds,
             "cpu_seconds" => self.cpu_seconds,
-            "exit_code" => self.exit_code,
-            "signal" => self.signal,
+            "cpu_exact" => self.cpu_exact,
+            "ended_as" => self.ended_as.clone(),
             "worker" => self.worker.as_str(),
             "ended_utc" => self.ended_utc.as_str(),
         }
@@ -306,8 +306,8 @@ impl Terminal {
             wall_seconds: fields.number("wall_seconds")?,
             boottime_seconds: fields.number("boottime_seconds")?,
             cpu_seconds: fields.value("cpu_seconds")?.as_number(),
-            exit_code: fields.value("exit_code")?.as_int(),
-            signal: fields.value("signal")?.as_int(),
+            cpu_exact: fields.value("cpu_exact")?.as_bool().unwrap_or(false),
+            ended_as: Some(fields.value("ended_as")?.clone()).filter(|value| !value.is_null()),
             worker: fields.text("worker")?,
             ended_utc: fields.text("ended_utc")?,
         })

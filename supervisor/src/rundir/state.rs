@@ -199,8 +199,8 @@ mod tests {
             wall_seconds: 1.0,
             boottime_seconds: 1.0,
             cpu_seconds: None,
-            exit_code: Some(0),
-            signal: None,
+            cpu_exact: false,
+            ended_as: None,
             worker: "w".into(),
             ended_utc: "2026-01-01T00:00:01Z".into(),
         }

@@ -1,0 +1,37 @@
+//! `proctor freeze`
+
+use crate::cli::Freeze;
+use crate::error::{Error, Exit};
+use crate::render::{output, plain};
+use crate::rundir::durable;
+use proctor_protocol::canonical::Limits;
+use proctor_protocol::freeze::freeze;
+use proctor_protocol::input::read_json;
+use proctor_protocol::object;
+
+pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
+    let manifest = read_json(&args.manifest, Limits::default())?;
+    let base = durable::parent(&args.manifest);
+    let base = std::path::absolute(base)
+        .map_err(|error| Error::input(format!("{}: {error}", base.display())))?;
+    let protocol = freeze(&manifest, &base, args.benchmark_id.as_deref())
+        .map_err(|error| error.in_file(&args.manifest))?;
+    durable::write_file(&args.output, protocol.file_text().as_bytes())?;
+    let file = args.output.display().to_string();
+    if args.report.json {
+        output::print_json(&object! {
+            "benchmark_id" => protocol.benchmark_id(),
+            "output" => file,
+            "protocol_id" => protocol.id(),
+        })?;
+    } else {
+        output::print(&format!(
+            "froze {} with {} datasets\nprotocol id: {}\nwritten to: {}\n",
+            plain(protocol.benchmark_id()),
+            protocol.datasets().len(),
+            protocol.id(),
+            plain(&file),
+        ))?;
+    }
+    Ok(Exit::Success)
+}

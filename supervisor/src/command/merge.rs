@@ -1,0 +1,114 @@
+//! `proctor merge`
+
+use crate::bundle::{Published, Sealed};
+use crate::cli::Merge;
+use crate::error::{Error, Exit};
+use crate::merge::{merge_bundles, merge_run};
+use crate::render::{output, plain, results};
+use crate::run::preflight::empty_or_absent;
+use crate::rundir::plan::Plan;
+use crate::rundir::{RunDir, durable};
+use proctor_protocol::frozen::Protocol;
+use proctor_protocol::object;
+use std::path::Path;
+
+pub(super) fn execute(args: &Merge) -> Result<Exit, Error> {
+    let is_run = |path: &Path| path.join("run.json").is_file();
+    if let [input] = args.inputs.as_slice()
+        && is_run(input)
+    {
+        return from_run(input, args);
+    }
+    if let Some(run) = args.inputs.iter().find(|input| is_run(input)) {
+        return Err(Error::input(format!(
+            "{} is a run directory; merge it by itself first, then merge the bundles",
+            run.display()
+        )));
+    }
+    from_bundles(args)
+}
+
+fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
+    if args.protocol.is_some() {
+        return Err(Error::input(
+            "--protocol is for merging bundles; a run directory has its protocol in run.json",
+        ));
+    }
+    let run = RunDir::new(input);
+    let plan = Plan::read(&run)?;
+    let parent = match &args.output {
+        Some(output) => output_parent(output)?,
+        None => run.merged_dir(),
+    };
+    let loaded = plan.protocol.verify_data()?;
+    let basename = args.basename.as_deref().unwrap_or(&plan.basename);
+    let merged = merge_run(&run, &plan, &loaded, basename, &parent)?;
+    let published = match &args.output {
+        Some(output) => merged.bundle.publish(output)?,
+        None => {
+            let published = merged.bundle.publish_numbered(&parent)?;
+            let name = published.path.file_name().unwrap_or_default();
+            durable::replace_link(&run.bundle_link(), &Path::new("merged").join(name))?;
+            published
+        }
+    };
+    results::report(
+        &plan,
+        &merged.document,
+        &merged.methods,
+        &published,
+        args.report.json,
+    )?;
+    Ok(results::exit(&merged.methods))
+}
+
+fn output_parent(output: &Path) -> Result<std::path::PathBuf, Error> {
+    empty_or_absent(output, "--output")?;
+    Ok(durable::parent(output).to_path_buf())
+}
+
+fn from_bundles(args: &Merge) -> Result<Exit, Error> {
+    let output = args
+        .output
+        .as_deref()
+        .ok_or_else(|| Error::input("merging bundles needs -o DIR for the merged bundle"))?;
+    let parent = output_parent(output)?;
+    let protocol = args.protocol.as_deref().map(Protocol::load).transpose()?;
+    let merged = merge_bundles(
+        &args.inputs,
+        protocol.as_ref(),
+        args.basename.as_deref(),
+        &parent,
+    )?;
+    for note in &merged.notes {
+        output::tell(&plain(note));
+    }
+    let published = publish(merged.bundle, output)?;
+    let document = &merged.document;
+    let path = published.path.display().to_string();
+    if args.report.json {
+        output::print_json(&object! {
+            "protocol_id" => document.protocol_id(),
+            "status" => results::status(document),
+            "bundle" => path,
+            "root_sha256" => published.root_sha256.as_str(),
+        })?;
+    } else {
+        output::print(&format!(
+            "{}\n{}bundle: {}\nroot digest: {}\n",
+            results::headline(document),
+            results::rankings(document),
+            plain(&path),
+            published.root_sha256
+        ))?;
+    }
+    Ok(if document.is_incomplete() {
+        Exit::Infrastructure
+    } else {
+        Exit::Success
+    })
+}
+
+fn publish(bundle: Sealed, output: &Path) -> Result<Published, Error> {
+    Ok(bundle.publish(output)?)
+}

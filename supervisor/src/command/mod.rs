@@ -1,0 +1,34 @@
+//! The commands, one file each. A command reads its options, asks the library, and renders the answer.
+
+mod completions;
+mod dataset;
+mod doctor;
+mod freeze;
+mod merge;
+mod methods;
+mod protocol;
+mod run;
+mod status;
+mod validate;
+
+use crate::cli::Command;
+use crate::error::{Error, Exit};
+
+/// Does what the command line asks.
+///
+/// # Errors
+/// Why it could not be done.
+pub fn execute(command: &Command) -> Result<Exit, Error> {
+    match command {
+        Command::Freeze(args) => freeze::execute(args),
+        Command::Protocol(command) => protocol::execute(command),
+        Command::Dataset(command) => dataset::execute(command),
+        Command::Methods(args) => methods::execute(args),
+        Command::Run(args) => run::execute(args),
+        Command::Status(args) => status::execute(args),
+        Command::Merge(args) => merge::execute(args),
+        Command::Validate(args) => validate::execute(args),
+        Command::Doctor(args) => doctor::execute(args),
+        Command::Completions(args) => completions::execute(args),
+    }
+}

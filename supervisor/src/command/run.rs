@@ -1,0 +1,149 @@
+//! `proctor run`
+
+use crate::cli::Run;
+use crate::error::{Error, Exit};
+use crate::merge::merge_run;
+use crate::render::progress::ranges;
+use crate::render::table::{Align, Table};
+use crate::render::{output, plain, results, seconds};
+use crate::run::signals::{self, Stop};
+use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
+use crate::rundir::durable;
+use crate::rundir::plan::{not_applicable, parts};
+use proctor_protocol::canonical::Value;
+use proctor_protocol::method::MethodKind;
+use proctor_protocol::object;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
+    let stop = Stop::new();
+    if !args.dry_run {
+        signals::listen(&stop)
+            .map_err(|error| Error::Infrastructure(format!("cannot listen to signals: {error}")))?;
+    }
+    let prepared = prepare(&Request {
+        protocol: args.protocol.clone(),
+        methods: args.methods.clone(),
+        output: args.output.clone(),
+        jobs: args.jobs,
+        only: args.only.clone(),
+        basename: args.basename.clone(),
+        worker: args.worker.clone(),
+    })?;
+    if args.dry_run {
+        dry_run(&prepared, args.report.json)?;
+        return Ok(Exit::Success);
+    }
+    if stop.asked() {
+        return Ok(Exit::Interrupted);
+    }
+    run(&prepared, &stop, args.report.json)
+}
+
+fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error> {
+    let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let plan = freeze_plan(prepared, command_line.collect())?;
+    let ran = run_methods(prepared, &plan, stop);
+    if stop.at_once() {
+        return Ok(Exit::Interrupted);
+    }
+    // Also when our side failed: what is finished is published, marked incomplete.
+    let merged_dir = prepared.run.merged_dir();
+    let merged = merge_run(
+        &prepared.run,
+        &plan,
+        &prepared.loaded,
+        &plan.basename,
+        &merged_dir,
+    );
+    let merged = match (merged, ran) {
+        (_, Err(error)) if !prepared.run.root().is_dir() => return Err(error),
+        (Err(merge_error), Err(error)) => {
+            output::tell(&format!("error: no bundle could be made: {merge_error}"));
+            return Err(error);
+        }
+        (Err(error), Ok(())) => return Err(error),
+        (Ok(merged), ran) => {
+            if let Err(error) = ran {
+                output::tell(&format!("error: {error}"));
+            }
+            merged
+        }
+    };
+    let published = merged.bundle.publish_numbered(&merged_dir)?;
+    let name = published.path.file_name().unwrap_or_default();
+    durable::replace_link(&prepared.run.bundle_link(), &Path::new("merged").join(name))?;
+    results::report(&plan, &merged.document, &merged.methods, &published, json)?;
+    let exit = results::exit(&merged.methods);
+    Ok(if stop.asked() {
+        Exit::Interrupted
+    } else {
+        exit
+    })
+}
+
+fn dry_run(prepared: &Prepared, json: bool) -> Result<(), Error> {
+    let protocol = &prepared.protocol;
+    let rung = prepared.probe.best().map_or("none", |rung| rung.name());
+    if json {
+        let methods: Vec<Value> = prepared
+            .methods
+            .iter()
+            .map(|method| {
+                object! {
+                    "name" => method.name.as_str(),
+                    "id" => method.id.as_str(),
+                    "not_applicable" => not_applicable(protocol, method),
+                    "datasets" => parts(protocol, method).len(),
+                }
+            })
+            .collect();
+        return output::print_json(&object! {
+            "dry_run" => true,
+            "protocol_id" => protocol.id(),
+            "methods" => methods,
+            "budget_seconds" => prepared.policy.budget_seconds,
+            "core_sets" => prepared.policy.core_sets.clone(),
+            "containment" => rung,
+            "output" => prepared.run.root().display().to_string(),
+        });
+    }
+    let mut table = Table::new([
+        ("method", Align::Left),
+        ("run by", Align::Left),
+        ("datasets", Align::Right),
+    ]);
+    for method in &prepared.methods {
+        let by = match (&method.kind, not_applicable(protocol, method)) {
+            (_, Some(reason)) => format!("nothing: {reason}"),
+            (MethodKind::Program(program), None) => program.executable.display().to_string(),
+            _ => "the built-in worker".into(),
+        };
+        table.row([
+            method.name.clone(),
+            by,
+            parts(protocol, method).len().to_string(),
+        ]);
+    }
+    let sets: Vec<String> = prepared
+        .policy
+        .core_sets
+        .iter()
+        .map(|set| ranges(set))
+        .collect();
+    output::print(&format!(
+        "everything is in order; nothing was started\nprotocol: {} ({})\nbudget: {} for each method, at most {} in all\nat a time: {} (cores {})\nroom: {rung}\nrun directory: {}\n\n{}",
+        plain(protocol.benchmark_id()),
+        protocol.id(),
+        seconds(prepared.policy.budget_seconds),
+        seconds(
+            prepared.policy.budget_seconds
+                * prepared.methods.len().div_ceil(prepared.policy.jobs) as f64
+        ),
+        prepared.policy.jobs,
+        sets.join(" | "),
+        plain(&prepared.run.root().display().to_string()),
+        table.text(),
+    ))
+}

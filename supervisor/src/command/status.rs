@@ -1,0 +1,204 @@
+//! `proctor status`: reads the run directory and nothing else, at any time, also while the run goes on.
+
+use crate::cli::Status;
+use crate::error::{Error, Exit};
+use crate::render::sentence::{Numbers, sentence, tail};
+use crate::render::table::{Align, Table};
+use crate::render::{output, plain, seconds};
+use crate::run::STDERR_LINES;
+use crate::rundir::plan::{Plan, not_applicable, parts};
+use crate::rundir::state::{self, Attempt, Heartbeat};
+use crate::rundir::{Answer, RunDir};
+use proctor_protocol::canonical::Value;
+use proctor_protocol::method::Method;
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+
+/// A method as its files show it.
+struct Line<'a> {
+    method: &'a Method,
+    attempts: Vec<Attempt>,
+    state: State,
+    done: usize,
+    parts: usize,
+}
+
+enum State {
+    NotStarted,
+    NotApplicable(String),
+    Begun(Option<Heartbeat>),
+    Ended { outcome: Outcome, wall_seconds: f64 },
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::NotStarted => "not started",
+            Self::NotApplicable(_) => "not applicable",
+            Self::Begun(_) => "begun",
+            Self::Ended { .. } => "ended",
+        }
+    }
+}
+
+pub(super) fn execute(args: &Status) -> Result<Exit, Error> {
+    let run = RunDir::new(&args.run_dir);
+    let plan = Plan::read(&run)?;
+    let lines: Vec<Line<'_>> = plan
+        .methods
+        .iter()
+        .map(|method| line(&run, &plan, method))
+        .collect::<Result<_, Error>>()?;
+    let bundle = std::fs::read_link(run.bundle_link()).ok();
+    let bundle = bundle.map(|link| run.root().join(link).display().to_string());
+    if args.report.json {
+        let rows: Vec<Value> = lines.iter().map(|line| json(line, &plan)).collect();
+        output::print_json(&object! {
+            "run_id" => plan.run_id.as_str(),
+            "benchmark_id" => plan.protocol.benchmark_id(),
+            "protocol_id" => plan.protocol.id(),
+            "created_utc" => plan.created_utc.as_str(),
+            "budget_seconds" => plan.policy.budget_seconds,
+            "methods" => rows,
+            "bundle" => bundle,
+        })?;
+    } else {
+        output::print(&text(&plan, &lines, bundle.as_deref()))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn line<'a>(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Line<'a>, Error> {
+    let attempts = state::attempts(run, &method.id)?;
+    let newest = state::counting(&attempts);
+    let state = match newest {
+        None => match not_applicable(&plan.protocol, method) {
+            Some(reason) => State::NotApplicable(reason),
+            None => State::NotStarted,
+        },
+        Some(attempt) => match &attempt.terminal {
+            Some(terminal) => State::Ended {
+                outcome: terminal.outcome.clone(),
+                wall_seconds: terminal.wall_seconds,
+            },
+            None => State::Begun(Heartbeat::read(&attempt.dir)),
+        },
+    };
+    let scored = |attempt: &Attempt| {
+        let answers = attempt
+            .checkpoints
+            .iter()
+            .map(|checkpoint| &checkpoint.answer);
+        answers
+            .filter(|answer| matches!(answer, Answer::Scored { .. }))
+            .count()
+    };
+    Ok(Line {
+        method,
+        state,
+        done: newest.map_or(0, scored),
+        parts: parts(&plan.protocol, method).len(),
+        attempts,
+    })
+}
+
+fn json(line: &Line<'_>, plan: &Plan) -> Value {
+    let (outcome, wall) = match &line.state {
+        State::Ended {
+            outcome,
+            wall_seconds,
+        } => (Some(outcome.to_value()), Some(*wall_seconds)),
+        _ => (None, None),
+    };
+    let heartbeat = match &line.state {
+        State::Begun(beat) => beat.as_ref().map(Heartbeat::to_value),
+        _ => None,
+    };
+    let attempts: Vec<String> = line
+        .attempts
+        .iter()
+        .map(|attempt| attempt.id.to_string())
+        .collect();
+    object! {
+        "name" => line.method.name.as_str(),
+        "id" => line.method.id.as_str(),
+        "state" => line.state.name(),
+        "outcome" => outcome,
+        "sentence" => describe(line, plan),
+        "wall_seconds" => wall,
+        "heartbeat" => heartbeat,
+        "scored" => line.done,
+        "asked" => line.parts,
+        "attempts" => attempts,
+    }
+}
+
+fn describe(line: &Line<'_>, plan: &Plan) -> String {
+    match &line.state {
+        State::NotStarted => "has not started".into(),
+        State::NotApplicable(reason) => format!("does not apply to this benchmark: {reason}"),
+        State::Begun(None) => "started; nothing heard of it yet".into(),
+        State::Begun(Some(beat)) => format!(
+            "at {} of {}: {}/{} items of part {} of {} when last heard of",
+            seconds(beat.elapsed_seconds),
+            seconds(plan.policy.budget_seconds),
+            beat.items,
+            beat.total,
+            beat.part + 1,
+            line.parts,
+        ),
+        State::Ended {
+            outcome,
+            wall_seconds,
+        } => sentence(
+            outcome,
+            Numbers {
+                done: line.done,
+                total: line.parts,
+                wall_seconds: *wall_seconds,
+                budget_seconds: plan.policy.budget_seconds,
+            },
+        ),
+    }
+}
+
+fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
+    let mut table = Table::new([
+        ("method", Align::Left),
+        ("scored", Align::Right),
+        ("state", Align::Left),
+    ]);
+    for line in lines {
+        table.row([
+            line.method.name.clone(),
+            format!("{}/{}", line.done, line.parts),
+            describe(line, plan),
+        ]);
+    }
+    let mut text = format!(
+        "run {} of {}, planned {}\n\n{}",
+        plan.run_id,
+        plain(plan.protocol.benchmark_id()),
+        plan.created_utc,
+        table.text()
+    );
+    for line in lines {
+        let State::Ended { outcome, .. } = &line.state else {
+            continue;
+        };
+        let log = state::counting(&line.attempts).map(Attempt::stderr_log);
+        let last = match log {
+            Some(log) if !outcome.succeeded() => tail(&log, STDERR_LINES),
+            _ => Vec::new(),
+        };
+        if !last.is_empty() {
+            text.push_str(&format!("\nlast words of {}:\n", plain(&line.method.name)));
+            text.extend(last.iter().map(|words| format!("  {words}\n")));
+        }
+    }
+    match bundle {
+        Some(path) => text.push_str(&format!("\nbundle: {}\n", plain(path))),
+        None => text.push_str("\nno bundle yet\n"),
+    }
+    text
+}

@@ -1,0 +1,130 @@
+//! Merging bundles of one protocol into one.
+
+use super::{about_bundle, write_document};
+use crate::bundle::{self, Builder, EVIDENCE, Opened, SCORES, Sealed, open};
+use crate::error::Error;
+use proctor_protocol::bundle::{Document, Validation, merge, stem};
+use proctor_protocol::canonical::Value;
+use proctor_protocol::frozen::Protocol;
+use std::path::{Path, PathBuf};
+
+/// A bundle merged from others, and what people should know of it.
+#[derive(Debug)]
+pub struct MergedBundles {
+    /// The bundle, not in its place yet.
+    pub bundle: Sealed,
+    /// The document in it.
+    pub document: Document,
+    /// What is missing from it that one could expect.
+    pub notes: Vec<String>,
+}
+
+/// Merges bundles (directories or payload files) under one protocol: the one given, else that of the first bundle.
+///
+/// # Errors
+/// A bundle cannot be read or is not valid, or they do not fit together.
+pub fn merge_bundles(
+    inputs: &[PathBuf],
+    protocol: Option<&Protocol>,
+    basename: Option<&str>,
+    parent: &Path,
+) -> Result<MergedBundles, Error> {
+    let mut opened = Vec::new();
+    let mut documents = Vec::new();
+    let mut notes = Vec::new();
+    let mut first: Option<Protocol> = None;
+    for input in inputs {
+        let mut bundle = open(input)?;
+        if let Some(dir) = &bundle.dir {
+            bundle::check_inventory(dir)
+                .map_err(|problem| Error::input(format!("{}: {problem}", dir.display())))?;
+        }
+        let payload = std::mem::replace(&mut bundle.payload, Value::Null);
+        let expected = protocol.or(first.as_ref());
+        let validation = Validation { protocol: expected };
+        let (document, _) = Document::accept(payload, &validation).map_err(|finding| {
+            Error::input(format!("{}: {finding}", bundle.payload_file.display()))
+        })?;
+        if expected.is_none() {
+            first = Some(embedded(&document, &bundle)?);
+        }
+        if bundle.evidence.is_none() {
+            notes.push(format!("{}: evidence: none", input.display()));
+        }
+        opened.push(bundle);
+        documents.push(document);
+    }
+    let Some(protocol) = protocol.or(first.as_ref()) else {
+        return Err(Error::input("name at least one bundle"));
+    };
+    let merged = merge(protocol, documents).map_err(|error| Error::input(error.to_string()))?;
+    let stem = basename.map_or_else(|| first_stem(&opened), stem);
+    let mut builder = Builder::new(parent)?;
+    write_document(&mut builder, &merged, &stem)?;
+    for (at, bundle) in opened.iter().enumerate() {
+        copy_scores(&mut builder, bundle)?;
+        if let Some(folder) = &bundle.evidence {
+            copy_tree(
+                &mut builder,
+                &format!("{EVIDENCE}/part-{:04}", at + 1),
+                folder,
+            )?;
+        }
+    }
+    let evidence = opened.iter().all(|bundle| bundle.evidence.is_some());
+    let sealed = builder.seal(&about_bundle(&merged, &stem, evidence))?;
+    Ok(MergedBundles {
+        bundle: sealed,
+        document: merged,
+        notes,
+    })
+}
+
+fn embedded(document: &Document, bundle: &Opened) -> Result<Protocol, Error> {
+    let value = document
+        .metadata()
+        .get("benchmark_protocol")
+        .unwrap_or(&Value::Null);
+    Protocol::from_value(value, None).map_err(|error| {
+        Error::input(format!(
+            "{}: metadata.benchmark_protocol: {error}",
+            bundle.payload_file.display()
+        ))
+    })
+}
+
+fn first_stem(opened: &[Opened]) -> String {
+    let name = opened
+        .first()
+        .and_then(|bundle| bundle.payload_file.file_stem());
+    stem(&name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()))
+}
+
+fn copy_scores(builder: &mut Builder, bundle: &Opened) -> Result<(), Error> {
+    match &bundle.scores {
+        Some(folder) => copy_tree(builder, SCORES, folder),
+        None => Ok(()),
+    }
+}
+
+/// Copies the regular files below a folder, in name order.
+fn copy_tree(builder: &mut Builder, to: &str, from: &Path) -> Result<(), Error> {
+    let unreadable = |error: std::io::Error| Error::input(format!("{}: {error}", from.display()));
+    let mut entries = std::fs::read_dir(from)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(unreadable)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name
+            .to_str()
+            .ok_or_else(|| Error::input(format!("{}: a file name is not UTF-8", from.display())))?;
+        let to = format!("{to}/{name}");
+        if entry.file_type().map_err(unreadable)?.is_dir() {
+            copy_tree(builder, &to, &entry.path())?;
+        } else {
+            builder.copy(&to, &entry.path())?;
+        }
+    }
+    Ok(())
+}

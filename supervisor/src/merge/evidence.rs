@@ -1,0 +1,95 @@
+//! The files that prove how the scores came about: the plan, every attempt, validation scores, and how to run it again.
+
+use super::records::{MethodRecord, attempt_evidence};
+use crate::bundle::{Builder, EVIDENCE};
+use crate::error::Error;
+use crate::rundir::plan::Plan;
+use crate::rundir::state;
+use proctor_protocol::canonical::Value;
+use proctor_protocol::method::Method;
+use proctor_protocol::object;
+
+/// Writes the evidence of a run. Nothing in it is a path of this machine.
+pub(super) fn write(
+    builder: &mut Builder,
+    plan: &Plan,
+    methods: &[MethodRecord<'_>],
+) -> Result<(), Error> {
+    builder.json(&format!("{EVIDENCE}/plan.json"), &plan_evidence(plan))?;
+    builder.json(
+        &format!("{EVIDENCE}/protocol.json"),
+        &plan.protocol.public_value(),
+    )?;
+    let entries = plan
+        .methods
+        .iter()
+        .map(|method| method.manifest_entry.clone());
+    let entries: Vec<Value> = entries.collect();
+    builder.json(&format!("{EVIDENCE}/methods.json"), &Value::Array(entries))?;
+    for record in methods {
+        let newest = state::counting(&record.attempts).map(|attempt| attempt.id.clone());
+        for attempt in &record.attempts {
+            let path = format!(
+                "{EVIDENCE}/attempts/{}/{}.json",
+                record.method.id, attempt.id
+            );
+            let counts = newest.as_ref() == Some(&attempt.id);
+            builder.json(
+                &path,
+                &attempt_evidence(attempt, counts, plan.policy.budget_seconds),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn plan_evidence(plan: &Plan) -> Value {
+    let method = |method: &Method| {
+        object! { "name" => method.name.as_str(), "id" => method.id.as_str() }
+    };
+    object! {
+        "schema" => "proctor.plan/1",
+        "run_id" => plan.run_id.as_str(),
+        "created_utc" => plan.created_utc.as_str(),
+        "proctor" => object! {
+            "version" => plan.version.as_str(),
+            "sha256" => plan.binary_sha256.as_str(),
+            "worker_sha256" => plan.policy.worker.sha256.as_str(),
+        },
+        "protocol_id" => plan.protocol.id(),
+        "methods" => plan.methods.iter().map(method).collect::<Vec<Value>>(),
+        "policy" => object! {
+            "budget_seconds" => plan.policy.budget_seconds,
+            "grace_seconds" => 0.0,
+            "jobs" => plan.policy.jobs,
+            "core_sets" => plan.policy.core_sets.clone(),
+        },
+        "machine" => plan.machine.to_value(),
+        "command_line" => plan.command_line.iter().map(|word| base_name(word)).collect::<Vec<_>>(),
+        "run_again" => vec![
+            "proctor dataset check DIR    # for each dataset named in protocol.json".to_owned(),
+            format!(
+                "proctor run PROTOCOL methods.json -o RUN_DIR --jobs {}    # PROTOCOL: protocol.json with the path of each dataset added",
+                plan.policy.jobs
+            ),
+        ],
+    }
+}
+
+/// A word of the command line without the folders of this machine.
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').find(|part| !part.is_empty()).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_this_machine_are_not_published() {
+        assert_eq!(base_name("/home/me/p.json"), "p.json");
+        assert_eq!(base_name("runs/r1/"), "r1");
+        assert_eq!(base_name("--jobs"), "--jobs");
+        assert_eq!(base_name("/"), "");
+    }
+}

@@ -1,0 +1,283 @@
+//! What the records of a run say of each method. Reading only: no clock, no machine, no environment.
+
+use crate::error::Error;
+use crate::render::sentence::Numbers;
+use crate::rundir::plan::{Plan, not_applicable, parts};
+use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal};
+use crate::rundir::scores::read_scores;
+use crate::rundir::state::{self, Attempt};
+use crate::rundir::{RecordError, RunDir};
+use proctor_protocol::canonical::{Object, Value, float_text};
+use proctor_protocol::method::Method;
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+use proctor_protocol::report::DatasetResult;
+
+/// A method of the plan with everything recorded of it.
+#[derive(Debug)]
+pub struct MethodRecord<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// All its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// How it ended, by the attempt that counts.
+    pub outcome: Outcome,
+    parts: Vec<Part>,
+}
+
+impl<'a> MethodRecord<'a> {
+    /// Reads the records of a method.
+    ///
+    /// # Errors
+    /// A record cannot be used, or belongs to another run.
+    pub fn read(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Self, Error> {
+        let attempts = state::attempts(run, &method.id)?;
+        for attempt in &attempts {
+            let foreign =
+                |started: &Started| started.nonce != plan.nonce || started.method_id != method.id;
+            if attempt.started.as_ref().is_some_and(foreign) {
+                return Err(Error::Record(RecordError::Damaged {
+                    path: attempt.dir.join("started.json"),
+                    problem: "the attempt belongs to another run or method".into(),
+                }));
+            }
+        }
+        Ok(Self {
+            outcome: outcome(plan, method, &attempts),
+            parts: parts(&plan.protocol, method),
+            method,
+            attempts,
+        })
+    }
+
+    /// The attempt that counts.
+    pub fn counting(&self) -> Option<&Attempt> {
+        state::counting(&self.attempts)
+    }
+
+    fn terminal(&self) -> Option<&Terminal> {
+        self.counting()?.terminal.as_ref()
+    }
+
+    fn checkpoint(&self, dataset: usize, role: Role) -> Option<&Checkpoint> {
+        self.counting()?.checkpoint(Part { dataset, role })
+    }
+
+    /// Seconds from spawn to verdict; 0 of a method that never ran.
+    pub fn wall_seconds(&self) -> f64 {
+        self.terminal()
+            .map_or(0.0, |terminal| terminal.wall_seconds)
+    }
+
+    /// The numbers for a sentence.
+    pub fn numbers(&self, plan: &Plan) -> Numbers {
+        Numbers {
+            done: self.scored(),
+            total: self.parts.len(),
+            wall_seconds: self.wall_seconds(),
+            budget_seconds: plan.policy.budget_seconds,
+        }
+    }
+
+    /// Parts with a durable score.
+    fn scored(&self) -> usize {
+        let scored = |part: &&Part| {
+            self.checkpoint(part.dataset, part.role)
+                .is_some_and(|found| matches!(found.answer, Answer::Scored { .. }))
+        };
+        self.parts.iter().filter(scored).count()
+    }
+
+    /// What is known of the method on dataset number `dataset`. Scores are read here, one dataset at a time.
+    ///
+    /// # Errors
+    /// A score file is not the one its checkpoint promises.
+    pub fn result(&self, plan: &Plan, dataset: usize) -> Result<DatasetResult, Error> {
+        if let Some(reason) = self.method.exclusion(&plan.protocol.datasets()[dataset]) {
+            return Ok(DatasetResult::NotApplicable(reason));
+        }
+        let validation = Part {
+            dataset,
+            role: Role::Validation,
+        };
+        let validation_scores = if self.parts.contains(&validation) {
+            match self.scores(dataset, Role::Validation)? {
+                Ok((scores, _)) => Some(scores),
+                Err((error, _)) => return Ok(self.failed(plan, error, "validation data: ", 0.0)),
+            }
+        } else {
+            None
+        };
+        Ok(match self.scores(dataset, Role::Test)? {
+            Ok((scores, elapsed_seconds)) => DatasetResult::Scored {
+                scores,
+                validation_scores,
+                elapsed_seconds,
+            },
+            Err((error, elapsed)) => self.failed(plan, error, "", elapsed),
+        })
+    }
+
+    /// The scores of a part with their seconds, or what the worker said instead, if it said anything.
+    #[allow(clippy::type_complexity)] // Two ends of one answer; a name for either would hide what it is.
+    fn scores(
+        &self,
+        dataset: usize,
+        role: Role,
+    ) -> Result<Result<(Vec<f64>, f64), (Option<String>, f64)>, Error> {
+        let Some((attempt, checkpoint)) = self
+            .counting()
+            .and_then(|attempt| Some((attempt, attempt.checkpoint(Part { dataset, role })?)))
+        else {
+            return Ok(Err((None, 0.0)));
+        };
+        let elapsed = checkpoint.elapsed_seconds;
+        match &checkpoint.answer {
+            Answer::Scored { items, sha256 } => {
+                let path = attempt.dir.join(checkpoint.part.score_file());
+                Ok(Ok((read_scores(&path, *items, sha256)?, elapsed)))
+            }
+            Answer::Failed { error } => Ok(Err((Some(error.clone()), elapsed))),
+        }
+    }
+
+    fn failed(
+        &self,
+        plan: &Plan,
+        said: Option<String>,
+        which: &str,
+        elapsed_seconds: f64,
+    ) -> DatasetResult {
+        let error = match said {
+            Some(said) => format!("DatasetError: {which}{said}"),
+            None => self
+                .outcome
+                .error_text(plan.policy.budget_seconds)
+                .unwrap_or_else(|| {
+                    let lost = Outcome::Infrastructure("the checkpoint is not there".into());
+                    lost.error_text(plan.policy.budget_seconds)
+                        .unwrap_or_default()
+                }),
+        };
+        DatasetResult::Failed {
+            error,
+            elapsed_seconds,
+        }
+    }
+
+    /// Its entry in `metadata.execution_failures`; `None` when nothing failed.
+    pub fn failure(&self, plan: &Plan) -> Option<Value> {
+        let error = self.outcome.error_text(plan.policy.budget_seconds)?;
+        Some(proctor_protocol::bundle::execution_failure(
+            &self.method.id,
+            &error,
+            self.wall_seconds(),
+        ))
+    }
+
+    /// Its entry in `metadata.supervised_executions`.
+    pub fn supervised(&self, plan: &Plan) -> Object {
+        let mut entry = Object::new();
+        entry.insert("outcome", self.outcome.to_value());
+        entry.insert("charged", self.outcome.charged());
+        entry.insert("budget_seconds", plan.policy.budget_seconds);
+        entry.insert("attempts", self.attempts.len());
+        entry.insert("datasets_asked", self.parts.len());
+        entry.insert("datasets_scored", self.scored());
+        let attempt = self.counting();
+        entry.insert("attempt", attempt.map(|attempt| attempt.id.to_string()));
+        if let Some(started) = attempt.and_then(|attempt| attempt.started.as_ref()) {
+            entry.insert("host", started.host.as_str());
+            entry.insert("cores", started.cores.len());
+            entry.insert("started_utc", started.started_utc.as_str());
+        }
+        if let Some(terminal) = self.terminal() {
+            for (key, value) in terminal_fields(terminal) {
+                entry.insert(key, value);
+            }
+        }
+        entry
+    }
+}
+
+/// The fields of a terminal record that are published, apart from the outcome.
+fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
+    let ended_as = |field: &str| {
+        terminal
+            .ended_as
+            .as_ref()
+            .and_then(|ended| ended.get(field))
+            .cloned()
+    };
+    vec![
+        ("wall_seconds", terminal.wall_seconds.into()),
+        ("boottime_seconds", terminal.boottime_seconds.into()),
+        ("cpu_seconds", terminal.cpu_seconds.into()),
+        ("cpu_exact", terminal.cpu_exact.into()),
+        ("exit_code", ended_as("exit_code").into()),
+        ("signal", ended_as("signal").into()),
+        ("isolation", terminal.isolation.clone()),
+        ("facts", terminal.facts.clone()),
+        ("worker", terminal.worker.as_str().into()),
+        ("ended_utc", terminal.ended_utc.as_str().into()),
+    ]
+}
+
+/// How a method ended, by the newest attempt that started.
+fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt]) -> Outcome {
+    if let Some(reason) = not_applicable(&plan.protocol, method) {
+        return Outcome::NotApplicable(reason);
+    }
+    match state::counting(attempts) {
+        None => Outcome::Infrastructure("the method was not started".into()),
+        Some(attempt) => match &attempt.terminal {
+            Some(terminal) => terminal.outcome.clone(),
+            None => Outcome::Infrastructure(
+                "the attempt has no terminal record: it goes on, or its supervisor was lost".into(),
+            ),
+        },
+    }
+}
+
+/// An attempt as it is published: every record of it, and whether it counts.
+pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
+    let started = attempt.started.as_ref().map(|started| {
+        object! {
+            "run_id" => started.run_id.as_str(),
+            "method_id" => started.method_id.as_str(),
+            "started_utc" => started.started_utc.as_str(),
+            "host" => started.host.as_str(),
+            "cores" => started.cores.clone(),
+            "budget_seconds" => started.budget_seconds,
+        }
+    });
+    let checkpoints = attempt.checkpoints.iter().map(checkpoint_evidence);
+    object! {
+        "schema" => "proctor.attempt/1",
+        "attempt" => attempt.id.to_string(),
+        "counts" => counts,
+        "started" => started,
+        "checkpoints" => checkpoints.collect::<Vec<Value>>(),
+        "torn_tail_dropped" => attempt.torn_tail,
+        "terminal" => attempt.terminal.as_ref().map(Terminal::to_value),
+        "clocks" => format!(
+            "wall_seconds: monotonic clock; boottime_seconds: counts suspension too; both from spawn to verdict, budget {} s",
+            float_text(budget)
+        ),
+    }
+}
+
+fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
+    let (items, sha256, error) = match &checkpoint.answer {
+        Answer::Scored { items, sha256 } => (Some(*items as i64), Some(sha256.as_str()), None),
+        Answer::Failed { error } => (None, None, Some(error.as_str())),
+    };
+    object! {
+        "dataset" => checkpoint.part.dataset,
+        "role" => checkpoint.part.role.name(),
+        "elapsed_seconds" => checkpoint.elapsed_seconds,
+        "items" => items,
+        "scores_sha256" => sha256,
+        "error" => error,
+    }
+}

@@ -1,0 +1,203 @@
+//! The display while a run goes on: a line per running method that is redrawn on a terminal, plain lines elsewhere.
+
+use super::sentence::{Numbers, sentence};
+use super::{output, plain, seconds};
+use crate::run::live::Glance;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use proctor_protocol::outcome::Outcome;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// A plain line about a method that goes on comes this often.
+const PLAIN_EVERY: Duration = Duration::from_secs(15);
+
+/// What a display knows of a method before it runs.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Labels of the parts it is asked for, in order.
+    pub parts: Vec<String>,
+    /// Items of all parts together.
+    pub items: u64,
+}
+
+/// The display of one run.
+#[derive(Debug)]
+pub struct Progress {
+    entries: Vec<Entry>,
+    budget: f64,
+    drawn: Option<MultiProgress>,
+    running: BTreeMap<usize, Running>,
+    ended: usize,
+}
+
+#[derive(Debug)]
+struct Running {
+    bar: Option<ProgressBar>,
+    last_line: Instant,
+}
+
+impl Progress {
+    /// A display on stderr, drawn when that is a terminal.
+    pub fn new(entries: Vec<Entry>, budget: f64) -> Self {
+        Self {
+            entries,
+            budget,
+            drawn: std::io::stderr().is_terminal().then(MultiProgress::new),
+            running: BTreeMap::new(),
+            ended: 0,
+        }
+    }
+
+    /// A method starts.
+    pub fn start(&mut self, method: usize, cores: &[usize]) {
+        let entry = &self.entries[method];
+        let bar = self.drawn.as_ref().map(|drawn| {
+            let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
+            if let Ok(style) = ProgressStyle::with_template("{prefix:24!} {bar:24} {wide_msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(plain(&entry.name));
+            bar
+        });
+        if bar.is_none() {
+            self.say(method, &format!("starts on cores {}", ranges(cores)));
+        }
+        let running = Running {
+            bar,
+            last_line: Instant::now(),
+        };
+        self.running.insert(method, running);
+    }
+
+    /// A look at a running method.
+    pub fn tick(&mut self, method: usize, glance: Glance) {
+        let line = self.line(method, glance);
+        let Some(running) = self.running.get_mut(&method) else {
+            return;
+        };
+        if let Some(bar) = &running.bar {
+            bar.set_position(glance.answered);
+            bar.set_message(line);
+        } else if running.last_line.elapsed() >= PLAIN_EVERY {
+            running.last_line = Instant::now();
+            self.say(method, &line);
+        }
+    }
+
+    /// A method ended, with the last lines it wrote to stderr if it failed.
+    pub fn end(&mut self, method: usize, outcome: &Outcome, numbers: Numbers, stderr: &[String]) {
+        self.ended += 1;
+        if let Some(bar) = self.running.remove(&method).and_then(|running| running.bar) {
+            bar.finish_and_clear();
+        }
+        self.say(method, &sentence(outcome, numbers));
+        for line in stderr {
+            self.note(&format!("        stderr: {line}"));
+        }
+    }
+
+    /// A line about the run as a whole.
+    pub fn note(&self, line: &str) {
+        match &self.drawn {
+            Some(drawn) => drawn.suspend(|| output::tell(line)),
+            None => output::tell(line),
+        }
+    }
+
+    fn say(&self, method: usize, what: &str) {
+        let name = plain(&self.entries[method].name);
+        self.note(&format!(
+            "[{}/{}] {name}: {what}",
+            self.ended,
+            self.entries.len()
+        ));
+    }
+
+    fn line(&self, method: usize, glance: Glance) -> String {
+        let entry = &self.entries[method];
+        let Some(elapsed) = glance.elapsed else {
+            return "making its room".into();
+        };
+        let part = entry
+            .parts
+            .get(glance.part as usize)
+            .map_or("", String::as_str);
+        let mut line = format!(
+            "{} of {}, {} ({}/{}), {}/{} items",
+            seconds(elapsed),
+            seconds(self.budget),
+            plain(part),
+            glance.part + 1,
+            entry.parts.len(),
+            glance.items,
+            glance.total,
+        );
+        if let Some(left) = eta(glance.answered, entry.items, elapsed) {
+            line.push_str(", about ");
+            line.push_str(&seconds(left));
+            line.push_str(" left");
+        }
+        line
+    }
+}
+
+/// Seconds until all items are answered at the pace so far; `None` before the first.
+fn eta(answered: u64, items: u64, elapsed: f64) -> Option<f64> {
+    (answered > 0).then(|| elapsed * items.saturating_sub(answered) as f64 / answered as f64)
+}
+
+/// Core numbers with runs written as ranges: `0-3,6`.
+pub fn ranges(cores: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for &core in cores {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => parts.push((core, core)),
+        }
+    }
+    let text = parts.iter().map(|&(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    });
+    text.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_short() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn the_line_tells_state_datasets_items_budget_and_eta() {
+        let entry = Entry {
+            name: "m".into(),
+            parts: vec!["a".into(), "b".into()],
+            items: 100,
+        };
+        let progress = Progress::new(vec![entry], 60.0);
+        let glance = Glance {
+            elapsed: Some(5.0),
+            part: 1,
+            items: 10,
+            total: 60,
+            answered: 50,
+        };
+        assert_eq!(
+            progress.line(0, glance),
+            "5.000 s of 60.0 s, b (2/2), 10/60 items, about 5.000 s left"
+        );
+        assert_eq!(progress.line(0, Glance::default()), "making its room");
+        assert_eq!(eta(0, 10, 3.0), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! The results of a merge, for people and for programs.
+
+use super::sentence::sentence;
+use super::table::{Align, Table};
+use super::{output, plain};
+use crate::bundle::Published;
+use crate::error::{Error, Exit};
+use crate::merge::records::MethodRecord;
+use crate::rundir::plan::Plan;
+use proctor_protocol::bundle::Document;
+use proctor_protocol::canonical::Value;
+use proctor_protocol::dataset::Family;
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+
+/// The exit code of a run by the outcomes of its methods.
+pub fn exit(methods: &[MethodRecord<'_>]) -> Exit {
+    let outcomes: Vec<&Outcome> = methods.iter().map(|record| &record.outcome).collect();
+    if outcomes.iter().any(|outcome| !outcome.charged()) {
+        Exit::Infrastructure
+    } else if outcomes.iter().all(|outcome| outcome.succeeded()) {
+        Exit::Success
+    } else {
+        Exit::Negative
+    }
+}
+
+/// Prints what came of a run.
+///
+/// # Errors
+/// stdout cannot be written.
+pub fn report(
+    plan: &Plan,
+    document: &Document,
+    methods: &[MethodRecord<'_>],
+    published: &Published,
+    json: bool,
+) -> Result<(), Error> {
+    let path = published.path.display().to_string();
+    if json {
+        let rows: Vec<Value> = methods
+            .iter()
+            .map(|record| {
+                object! {
+                    "name" => record.method.name.as_str(),
+                    "id" => record.method.id.as_str(),
+                    "outcome" => record.outcome.to_value(),
+                    "charged" => record.outcome.charged(),
+                    "sentence" => sentence(&record.outcome, record.numbers(plan)),
+                    "wall_seconds" => record.wall_seconds(),
+                }
+            })
+            .collect();
+        return output::print_json(&object! {
+            "run_id" => plan.run_id.as_str(),
+            "protocol_id" => plan.protocol.id(),
+            "status" => status(document),
+            "methods" => rows,
+            "bundle" => path,
+            "root_sha256" => published.root_sha256.as_str(),
+        });
+    }
+    let mut table = Table::new([("method", Align::Left), ("outcome", Align::Left)]);
+    for record in methods {
+        table.row([
+            record.method.name.clone(),
+            sentence(&record.outcome, record.numbers(plan)),
+        ]);
+    }
+    output::print(&format!(
+        "{}\n{}\n{}bundle: {}\nroot digest: {}\n",
+        headline(document),
+        table.text(),
+        rankings(document),
+        plain(&path),
+        published.root_sha256
+    ))
+}
+
+/// `complete` or `incomplete`.
+pub fn status(document: &Document) -> &'static str {
+    if document.is_incomplete() {
+        "incomplete"
+    } else {
+        "complete"
+    }
+}
+
+/// The first line about a bundle.
+pub fn headline(document: &Document) -> String {
+    let name = plain(document.benchmark_id());
+    if document.is_incomplete() {
+        format!("INCOMPLETE: some methods of {name} have no result through no fault of theirs\n")
+    } else {
+        format!("results of {name}\n")
+    }
+}
+
+/// One table a family: mean scores by metric, best first by the first metric; `-` where a method is not ranked.
+pub fn rankings(document: &Document) -> String {
+    let mut text = String::new();
+    for family in [Family::Pair, Family::Retrieval] {
+        let rows = || {
+            document
+                .aggregate()
+                .iter()
+                .filter(|row| row.family == family)
+        };
+        let mut metrics: Vec<&str> = Vec::new();
+        for row in rows() {
+            if !metrics.contains(&row.metric.as_ref()) {
+                metrics.push(&row.metric);
+            }
+        }
+        let Some(first) = metrics.first().copied() else {
+            continue;
+        };
+        let mut columns = vec![("method", Align::Left)];
+        columns.extend(metrics.iter().map(|metric| (*metric, Align::Right)));
+        let mut table = Table::new(columns);
+        // The rows of a metric are in rank order, those without a rank last.
+        for leader in rows().filter(|row| row.metric.as_ref() == first) {
+            let mean = |metric: &&str| {
+                let row = rows().find(|row| {
+                    row.metric.as_ref() == *metric && row.algorithm_id == leader.algorithm_id
+                });
+                let mean = row.and_then(|row| row.mean_score);
+                mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.4}"))
+            };
+            let mut cells = vec![leader.algorithm_name.to_string()];
+            cells.extend(metrics.iter().map(mean));
+            table.row(cells);
+        }
+        text.push_str(&format!(
+            "{}, mean over datasets\n\n{}\n",
+            family.name(),
+            table.text()
+        ));
+    }
+    text
+}

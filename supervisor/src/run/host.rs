@@ -1,0 +1,124 @@
+//! Facts about this machine and this program, for the records.
+
+use crate::rundir::plan::Machine;
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The wall clock, to the second, in UTC: for people, never for durations.
+pub fn now_utc() -> String {
+    let now = jiff::Timestamp::now();
+    jiff::Timestamp::from_second(now.as_second())
+        .unwrap_or(now)
+        .to_string()
+}
+
+/// This machine.
+pub fn machine() -> Machine {
+    let uname = nix::sys::utsname::uname().ok();
+    let text = |field: Option<&std::ffi::OsStr>| {
+        field.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+    };
+    Machine {
+        host: text(uname.as_ref().map(|name| name.nodename())),
+        system: text(uname.as_ref().map(|name| name.sysname())),
+        release: text(uname.as_ref().map(|name| name.release())),
+        architecture: text(uname.as_ref().map(|name| name.machine())),
+        processor: processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+    }
+}
+
+fn processor(cpuinfo: &str) -> String {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':'))
+        .map_or_else(String::new, |(_, name)| name.trim().to_owned())
+}
+
+/// The kernel's id of this boot; empty where there is none.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// `bytes` random bytes as hex.
+///
+/// # Errors
+/// The system gives no randomness.
+pub fn random_hex(bytes: usize) -> io::Result<String> {
+    let mut random = vec![0; bytes];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(hex(&random))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-256 of a file, read in pieces.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn file_sha256(path: &Path) -> io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(count) => hash.update(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The cores this process may use, in ascending order.
+///
+/// # Errors
+/// The system does not tell.
+pub fn usable_cores() -> io::Result<Vec<usize>> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))?;
+    let most = nix::sched::CpuSet::count();
+    Ok((0..most)
+        .filter(|&core| set.is_set(core).unwrap_or(false))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_hashes_to_the_known_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("abc");
+        std::fs::write(&path, "abc").unwrap();
+        assert_eq!(
+            file_sha256(&path).unwrap(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+
+    #[test]
+    fn times_are_whole_seconds_in_utc() {
+        let now = now_utc();
+        assert_eq!(now.len(), "2026-01-01T00:00:00Z".len());
+        assert!(now.ends_with('Z'));
+    }
+
+    #[test]
+    fn the_processor_is_found_by_its_line() {
+        assert_eq!(
+            processor("vendor_id\t: x\nmodel name\t: Fast CPU @ 3\n"),
+            "Fast CPU @ 3"
+        );
+        assert_eq!(processor(""), "");
+    }
+
+    #[test]
+    fn there_is_a_core() {
+        assert!(!usable_cores().unwrap().is_empty());
+    }
+}

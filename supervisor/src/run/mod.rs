@@ -1,0 +1,294 @@
+//! Running the methods of a plan: one thread that decides and displays, one thread a running attempt.
+
+pub mod attempt;
+pub mod exam;
+pub mod host;
+pub mod live;
+pub mod preflight;
+pub mod signals;
+pub mod worker;
+
+pub use preflight::{Prepared, Request, prepare};
+
+use crate::attempt::Control;
+use crate::error::Error;
+use crate::render::progress::{Entry, Progress};
+use crate::render::sentence::{Numbers, tail};
+use crate::rundir::durable;
+use crate::rundir::plan::{self, Plan, parts};
+use crate::rundir::record::{Part, Role, Terminal};
+use crate::rundir::state::Heartbeat;
+use crate::schedule::{Schedule, Start};
+use attempt::{AttemptError, Desk};
+use live::Live;
+use proctor_protocol::canonical::{Value, pretty};
+use proctor_protocol::outcome::Outcome;
+use signals::Stop;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// The display is brought up to date this often.
+const TICK: Duration = Duration::from_millis(200);
+/// `status` reads heartbeats that are this old at most.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
+/// So many lines of a failed method's stderr are shown.
+pub const STDERR_LINES: usize = 5;
+
+/// Writes the plan. From here on the directory is a run.
+///
+/// # Errors
+/// The system refused.
+pub fn freeze_plan(prepared: &Prepared, command_line: Vec<String>) -> Result<Plan, Error> {
+    let random = |bytes| {
+        host::random_hex(bytes)
+            .map_err(|error| Error::Infrastructure(format!("no randomness: {error}")))
+    };
+    let own = std::env::current_exe().and_then(|path| host::file_sha256(&path));
+    let plan = Plan {
+        run_id: random(6)?,
+        nonce: random(16)?,
+        created_utc: host::now_utc(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        binary_sha256: own.map_err(|error| {
+            Error::Infrastructure(format!("this program cannot read its own file: {error}"))
+        })?,
+        command_line,
+        basename: prepared.basename.clone(),
+        protocol: prepared.protocol.clone(),
+        methods: prepared.methods.clone(),
+        policy: prepared.policy.clone(),
+        machine: host::machine(),
+    };
+    durable::create_dir_all(prepared.run.root())?;
+    plan.write(&prepared.run)?;
+    Ok(plan)
+}
+
+/// An attempt that runs.
+struct Running {
+    live: Arc<Live>,
+    control: Arc<Control>,
+    dir: PathBuf,
+    parts: usize,
+    last_beat: Instant,
+}
+
+/// What an attempt's thread says at its end.
+struct Ended {
+    start: Start,
+    result: Result<Terminal, AttemptError>,
+}
+
+/// Runs every method of the plan that applies, and returns when nothing runs any more.
+///
+/// # Errors
+/// Our own records cannot be written, or a room could not be emptied: then nothing more is started. Attempts that
+/// ended keep their records.
+pub fn run_methods(prepared: &Prepared, plan: &Plan, stop: &Arc<Stop>) -> Result<(), Error> {
+    let applicable = |&method: &usize| {
+        plan::not_applicable(&prepared.protocol, &prepared.methods[method]).is_none()
+    };
+    let (running, left_out): (Vec<usize>, Vec<usize>) =
+        (0..prepared.methods.len()).partition(applicable);
+    let mut conductor = Conductor {
+        prepared,
+        plan,
+        stop,
+        schedule: Schedule::new(running, plan.policy.core_sets.len()),
+        progress: Progress::new(entries(prepared), plan.policy.budget_seconds),
+        running: BTreeMap::new(),
+        trouble: None,
+    };
+    for method in left_out {
+        conductor.tell_not_applicable(method);
+    }
+    std::thread::scope(|scope| conductor.conduct(scope));
+    conductor.trouble.map_or(Ok(()), Err)
+}
+
+fn entries(prepared: &Prepared) -> Vec<Entry> {
+    let label = |part: &Part| {
+        let name = &prepared.protocol.datasets()[part.dataset].name;
+        match part.role {
+            Role::Test => name.clone(),
+            Role::Validation => format!("{name} (validation)"),
+        }
+    };
+    let items = |part: &Part| {
+        let loaded = &prepared.loaded[part.dataset];
+        match part.role {
+            Role::Test => loaded.test.item_count(),
+            Role::Validation => loaded
+                .validation
+                .as_ref()
+                .map_or(0, |data| data.item_count()),
+        }
+    };
+    let entry = |method| {
+        let parts = parts(&prepared.protocol, method);
+        Entry {
+            name: method.name.clone(),
+            parts: parts.iter().map(label).collect(),
+            items: parts.iter().map(items).sum(),
+        }
+    };
+    prepared.methods.iter().map(entry).collect()
+}
+
+struct Conductor<'a> {
+    prepared: &'a Prepared,
+    plan: &'a Plan,
+    stop: &'a Arc<Stop>,
+    schedule: Schedule,
+    progress: Progress,
+    running: BTreeMap<usize, Running>,
+    trouble: Option<Error>,
+}
+
+impl<'a> Conductor<'a> {
+    fn conduct<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, 'a>) {
+        let (ended, endings) = mpsc::channel::<Ended>();
+        let mut told = false;
+        loop {
+            if self.stop.asked() {
+                self.schedule.stop();
+                if !told {
+                    told = true;
+                    self.progress.note(
+                        "stopping: the running methods are interrupted; once more to leave at once",
+                    );
+                }
+            }
+            while let Some(start) = self.schedule.next_start() {
+                self.start(scope, start, ended.clone());
+            }
+            if self.schedule.finished() {
+                return;
+            }
+            if let Ok(ended) = endings.recv_timeout(TICK) {
+                self.ended(ended);
+            }
+            self.look();
+        }
+    }
+
+    /// Our side is in trouble: what runs is let finish, nothing more starts, and the first reason is told at the end.
+    fn give_up(&mut self, error: Error) {
+        self.schedule.stop();
+        self.trouble.get_or_insert(error);
+    }
+
+    fn start<'scope>(
+        &mut self,
+        scope: &'scope std::thread::Scope<'scope, 'a>,
+        start: Start,
+        ended: mpsc::Sender<Ended>,
+    ) {
+        match self.open(start) {
+            Ok((desk, running)) => {
+                let (prepared, plan) = (self.prepared, self.plan);
+                let (live, control) = (Arc::clone(&running.live), Arc::clone(&running.control));
+                self.running.insert(start.method, running);
+                self.stop.register(&control);
+                scope.spawn(move || {
+                    let method = &prepared.methods[start.method];
+                    let cores = &plan.policy.core_sets[start.slot];
+                    let result = desk.run(prepared, plan, method, cores, &live, &control);
+                    // The receiver lives as long as something runs.
+                    let _ = ended.send(Ended { start, result });
+                });
+            }
+            Err(error) => {
+                self.schedule.ended(start);
+                self.give_up(error);
+            }
+        }
+    }
+
+    fn open(&mut self, start: Start) -> Result<(Desk, Running), Error> {
+        let method = &self.prepared.methods[start.method];
+        let cores = &self.plan.policy.core_sets[start.slot];
+        self.progress.start(start.method, cores);
+        let desk = Desk::open(self.prepared, self.plan, method, cores)?;
+        let control = Control::new()
+            .map_err(|error| Error::Infrastructure(format!("no descriptor is left: {error}")))?;
+        let running = Running {
+            live: Arc::default(),
+            control: Arc::new(control),
+            dir: desk.dir.clone(),
+            parts: parts(&self.prepared.protocol, method).len(),
+            last_beat: Instant::now(),
+        };
+        Ok((desk, running))
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        let Ended { start, result } = ended;
+        self.schedule.ended(start);
+        let Some(running) = self.running.remove(&start.method) else {
+            return;
+        };
+        self.stop.release(&running.control);
+        match result {
+            Ok(terminal) => self.tell_ending(start.method, &running, &terminal),
+            Err(error) => self.give_up(error.into()),
+        }
+    }
+
+    fn tell_ending(&mut self, method: usize, running: &Running, terminal: &Terminal) {
+        let log = std::fs::read(running.dir.join("checkpoints.log")).unwrap_or_default();
+        let numbers = Numbers {
+            done: crate::rundir::Checkpoint::read_log(&log).0.len(),
+            total: running.parts,
+            wall_seconds: terminal.wall_seconds,
+            budget_seconds: self.plan.policy.budget_seconds,
+        };
+        let lines = if terminal.outcome.succeeded() {
+            Vec::new()
+        } else {
+            tail(&running.dir.join("stderr"), STDERR_LINES)
+        };
+        self.progress
+            .end(method, &terminal.outcome, numbers, &lines);
+        if terminal.facts.get("room_empty").and_then(Value::as_bool) == Some(false) {
+            self.give_up(Error::Infrastructure(format!(
+                "processes of {} could not be killed; nothing more was started, since they would disturb it",
+                self.prepared.methods[method].name
+            )));
+        }
+    }
+
+    fn tell_not_applicable(&mut self, method: usize) {
+        let reason = plan::not_applicable(&self.prepared.protocol, &self.prepared.methods[method]);
+        let numbers = Numbers {
+            done: 0,
+            total: 0,
+            wall_seconds: 0.0,
+            budget_seconds: self.plan.policy.budget_seconds,
+        };
+        let outcome = Outcome::NotApplicable(reason.unwrap_or_default());
+        self.progress.end(method, &outcome, numbers, &[]);
+    }
+
+    /// Brings the display and the heartbeats up to date.
+    fn look(&mut self) {
+        for (&method, running) in &mut self.running {
+            let glance = running.live.glance();
+            self.progress.tick(method, glance);
+            if running.last_beat.elapsed() >= HEARTBEAT_EVERY {
+                running.last_beat = Instant::now();
+                let beat = Heartbeat {
+                    elapsed_seconds: glance.elapsed.unwrap_or(0.0),
+                    part: glance.part,
+                    items: glance.items,
+                    total: glance.total,
+                };
+                let text = pretty(&beat.to_value());
+                // Only `status` reads it: a failure here must not touch the attempt.
+                let _ = durable::replace_quickly(&running.dir.join("heartbeat"), text.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Ctrl-C and termination. The first signal stops the run cleanly, the second empties the rooms and publishes nothing,
+//! the third leaves at once (the rooms die with us).
+
+use crate::attempt::Control;
+use crate::error::Exit;
+use nix::sys::signal::{SigSet, Signal};
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What was asked for by signals, and the attempts to tell.
+#[derive(Debug, Default)]
+pub struct Stop {
+    asked: AtomicU8,
+    running: Mutex<Vec<Arc<Control>>>,
+}
+
+impl Stop {
+    /// Nothing asked.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// True after the first signal.
+    pub fn asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0
+    }
+
+    /// True after the second signal.
+    pub fn at_once(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 1
+    }
+
+    /// Puts an attempt under signals. One that comes too late is stopped right away.
+    pub fn register(&self, control: &Arc<Control>) {
+        self.lock().push(Arc::clone(control));
+        self.pass_on(control);
+    }
+
+    /// Takes an attempt out again.
+    pub fn release(&self, control: &Arc<Control>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, control));
+    }
+
+    /// One more signal came; `false` when nothing is left to do but to leave.
+    pub fn signal(&self) -> bool {
+        let before = self.asked.fetch_add(1, Ordering::SeqCst);
+        let running = self.lock();
+        for control in running.iter() {
+            self.pass_on(control);
+        }
+        before == 0 || (before == 1 && !running.is_empty())
+    }
+
+    fn pass_on(&self, control: &Control) {
+        match self.asked.load(Ordering::SeqCst) {
+            0 => {}
+            1 => control.interrupt(),
+            _ => control.kill(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Control>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The signals that stop a run.
+fn stop_signals() -> SigSet {
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .collect()
+}
+
+/// Turns the stop signals of this process into calls of [`Stop::signal`]. Must come before any other thread is
+/// started, since threads inherit what is blocked. Workers do not: a room resets what its processes inherit.
+///
+/// # Errors
+/// The system refused.
+pub fn listen(stop: &Arc<Stop>) -> io::Result<()> {
+    let signals = stop_signals();
+    signals.thread_block()?;
+    let stop = Arc::clone(stop);
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            while signals.wait().is_ok() {
+                if !stop.signal() {
+                    std::process::exit(i32::from(Exit::Interrupted.code()));
+                }
+            }
+        })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_interrupts_second_kills_third_leaves() {
+        let stop = Stop::new();
+        let control = Arc::new(Control::new().unwrap());
+        stop.register(&control);
+        assert!(stop.signal());
+        assert!(stop.asked() && !stop.at_once());
+        assert!(control.stop().is_some_and(|stop| !stop.now));
+        assert!(stop.signal());
+        assert!(stop.at_once());
+        assert!(control.stop().is_some_and(|stop| stop.now));
+        assert!(!stop.signal());
+    }
+
+    #[test]
+    fn without_a_running_attempt_the_second_leaves() {
+        let stop = Stop::new();
+        assert!(stop.signal());
+        assert!(!stop.signal());
+    }
+
+    #[test]
+    fn an_attempt_that_starts_after_the_signal_is_stopped_at_once() {
+        let stop = Stop::new();
+        stop.signal();
+        let control = Arc::new(Control::new().unwrap());
+        stop.register(&control);
+        assert!(control.stop().is_some());
+        stop.release(&control);
+        assert!(stop.lock().is_empty());
+    }
+}
