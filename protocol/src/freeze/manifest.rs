@@ -86,8 +86,7 @@ fn metrics(
 ) -> Result<Vec<String>, Refusal> {
     let given = keys
         .into_iter()
-        .filter_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)))
-        .next();
+        .find_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)));
     let Some((field, given)) = given else {
         return Ok(vec![default.to_owned()]);
     };

@@ -88,7 +88,7 @@ fn every_protocol_of_the_vectors_freezes_to_its_id_and_loads() {
         let counts: crate::canonical::Object = frozen
             .datasets()
             .iter()
-            .map(|entry| (entry.name.as_str(), entry.expected_result_count as i64))
+            .map(|entry| (entry.name.as_str(), entry.expected_result_count as usize))
             .collect();
         assert_eq!(
             Some(&Value::Object(counts)),

@@ -258,12 +258,11 @@ fn dataset(value: &Value, field: &str) -> Result<DatasetEntry, Refusal> {
     let content = object(entry, "content", field)?;
     let counts = counts(content, family, &member(field, "content"))?;
     let content_sha256 = fingerprint(content, &member(field, "content"))?;
-    let validation_sha256 = match entry.get("validation_content") {
-        None => None,
-        Some(_) => {
-            let content = object(entry, "validation_content", field)?;
-            Some(fingerprint(content, &member(field, "validation_content"))?)
-        }
+    let validation_sha256 = if entry.contains_key("validation_content") {
+        let content = object(entry, "validation_content", field)?;
+        Some(fingerprint(content, &member(field, "validation_content"))?)
+    } else {
+        None
     };
     let path = |key| match entry.get(key) {
         None => Ok(None),

@@ -185,8 +185,9 @@ fn custom_algorithm(
         _ => return Ok(None),
     };
     let text = py_strip(text);
-    let looks_like_path =
-        text.starts_with('.') || text.ends_with(".py") || text.contains(['/', '\\']);
+    let looks_like_path = text.starts_with('.')
+        || Path::new(text).extension().is_some_and(|end| end == "py")
+        || text.contains(['/', '\\']);
     if !looks_like_path {
         return Err(Refusal::new(
             field,

@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use proctor_wire::Family;
+
 use super::*;
 use crate::canonical::{canonical, read, sha256_hex};
 use crate::vectors::{shared, shared_json};
@@ -332,7 +334,6 @@ fn exclusions_by_name_beat_those_by_family() {
     let reason = |name, family| {
         exclusion_reason(&method.configuration, name, family).expect("sound declarations")
     };
-    use proctor_wire::Family;
     assert_eq!(reason("a", Family::Pair).as_deref(), Some("by name"));
     assert_eq!(reason("a", Family::Retrieval).as_deref(), Some("by name"));
     assert_eq!(reason("b", Family::Pair).as_deref(), Some("by family"));
