@@ -143,7 +143,7 @@ fn push_text(out: &mut String, text: &str, form: Form) {
 }
 
 /// Appends an integer as JSON.
-pub(crate) fn push_int(out: &mut String, number: i64) {
+fn push_int(out: &mut String, number: i64) {
     use std::fmt::Write as _;
     // Writing to a String cannot fail.
     let _ = write!(out, "{number}");

@@ -149,6 +149,7 @@ struct Reader<'a> {
     at: usize,
     line: usize,
     limits: CsvLimits,
+    has_nul: bool,
     cells: Vec<(u32, u32)>,
     // Cells that are not one stretch of the file are written here; their place counts from the end of the file.
     rewritten: String,
@@ -162,6 +163,7 @@ impl<'a> Reader<'a> {
             at: if text.starts_with('\u{feff}') { 3 } else { 0 },
             line: 1,
             limits,
+            has_nul: text.as_bytes().contains(&0),
             cells: Vec::new(),
             rewritten: String::new(),
         }
@@ -227,11 +229,7 @@ impl<'a> Reader<'a> {
             } else {
                 self.plain()
             };
-            let end = match cell(self.text, &self.rewritten, start, end).find('\0') {
-                Some(nul) => start + nul as u32,
-                None => end,
-            };
-            self.cells.push((start, end));
+            self.cells.push((start, self.cut_at_nul(start, end)));
             if self.peek() == Some(b',') {
                 self.at += 1;
             } else {
@@ -240,6 +238,16 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(Some(line))
+    }
+
+    /// A field ends at its first NUL.
+    fn cut_at_nul(&self, start: u32, end: u32) -> u32 {
+        let nul = if self.has_nul {
+            cell(self.text, &self.rewritten, start, end).find('\0')
+        } else {
+            None
+        };
+        nul.map_or(end, |nul| start + nul as u32)
     }
 
     fn peek(&self) -> Option<u8> {

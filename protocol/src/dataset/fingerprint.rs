@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::{Dataset, Table};
-use crate::canonical::{Value, hex, push_float, push_int, push_raw};
+use crate::canonical::{Value, hex, push_float, push_raw};
 use crate::object;
 
 /// What a dataset holds: the digest of its canonical records and how many there are.
@@ -148,7 +148,7 @@ impl Stream {
                 match (index, replaced) {
                     (Some(index), _) => push_raw(&mut self.buffer, table.get(row, *index)),
                     (None, Some((_, Replaced::Labels(values)))) => {
-                        push_int(&mut self.buffer, i64::from(values[row]));
+                        self.buffer.push(if values[row] == 0 { '0' } else { '1' });
                     }
                     (None, Some((_, Replaced::Relevance(values)))) => {
                         push_float(&mut self.buffer, values[row].2);

@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -307,11 +308,11 @@ fn scores_come_back_to_the_items_they_belong_to() {
     let mut queries = String::from("query_id,file_id\n");
     let mut corpus = String::from("document_id,file_id\n");
     for n in 0..40 {
-        files.push_str(&format!("f{n},f{n}.txt\n"));
-        pairs.push_str(&format!("f{n},f{},0\n", (n * 7 + 3) % 40));
-        corpus.push_str(&format!("d{n},f{n}\n"));
+        let _ = writeln!(files, "f{n},f{n}.txt");
+        let _ = writeln!(pairs, "f{n},f{},0", (n * 7 + 3) % 40);
+        let _ = writeln!(corpus, "d{n},f{n}");
         if n % 4 == 0 {
-            queries.push_str(&format!("q{n},f{n}\n"));
+            let _ = writeln!(queries, "q{n},f{n}");
         }
         fs::write(folder.path().join(format!("f{n}.txt")), n.to_string()).unwrap();
     }
