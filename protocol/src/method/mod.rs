@@ -25,7 +25,6 @@ use crate::canonical::{Limits, Object, Value, casefold, digest, py_strip};
 use crate::coerce;
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::input::{InputError, Refusal, index, member, read_json};
-use crate::object;
 use crate::public_metadata::{check_credentials, check_public};
 
 /// Why a methods file is refused.
@@ -275,18 +274,17 @@ impl Method {
         }
     }
 
-    /// What a worker is told of the method: `{"kind": "builtin" | "program", "configuration": {...}}`. The declarations
-    /// of eligibility stay out, since they name datasets.
-    pub fn wire_value(&self) -> Value {
+    /// What a worker is told of the method: `{"kind": "builtin", "configuration": {...}}` or
+    /// `{"kind": "program", "options": {...}}`. The declarations of eligibility stay out, since they name datasets.
+    pub fn wire_value(&self) -> serde_json::Value {
+        if let MethodKind::Program(program) = &self.kind {
+            return serde_json::json!({ "kind": "program", "options": to_serde(&program.options) });
+        }
         let mut configuration = self.configuration.clone();
         if let Some(object) = configuration.as_object_mut() {
             object.remove("task_eligibility");
             object.remove("dataset_exclusions");
         }
-        let kind = match self.kind {
-            MethodKind::Program(_) => "program",
-            MethodKind::Builtin | MethodKind::Unsupported(_) => "builtin",
-        };
-        object! { "kind" => kind, "configuration" => configuration }
+        serde_json::json!({ "kind": "builtin", "configuration": to_serde(&configuration) })
     }
 }
