@@ -2,6 +2,7 @@
 
 mod python;
 mod read;
+mod share;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -179,6 +179,21 @@ fn what_is_not_json_is_refused_with_its_place() {
 }
 
 #[test]
+fn equal_short_texts_share_one_allocation() {
+    let value = read(br#"[{"key": "text"}, {"key": "text"}]"#).unwrap();
+    let texts: Vec<_> = value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| match row.get("key") {
+            Some(Value::String(text)) => text.as_ptr(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(texts[0], texts[1]);
+}
+
+#[test]
 fn limits_hold() {
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     assert!(read(deep(64).as_bytes()).is_ok());

@@ -13,11 +13,23 @@ use super::field::path_parts;
 /// The longest source file, in bytes.
 const MAX_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Reads a whole file of at most `limit` bytes.
+/// Reads a table of a dataset, of at most `limit` bytes.
 ///
 /// # Errors
-/// What the system answers, or that the file is too large.
-pub(super) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// What the system answers, or that the file is no regular file or too large.
+pub(super) fn read_table(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    // Asked before opening: opening a named pipe would wait for its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    read_limited(path, limit)
+}
+
+/// Reads a whole file of at most `limit` bytes.
+fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
     let size = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
@@ -129,7 +141,7 @@ fn read_regular(root: &Path, place: &Path) -> Result<Vec<u8>, String> {
         })?;
         metadata = fs::metadata(target).map_err(|error| cannot(&shown, &error))?;
     }
-    // Asked before opening: opening a named pipe would wait for its other end.
+    // As above: never open what may block.
     if !metadata.is_file() {
         return Err(format!("{shown:?} is not a regular file"));
     }

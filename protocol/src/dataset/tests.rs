@@ -173,6 +173,25 @@ fn messages_name_the_file_the_line_and_the_fault() {
     ] {
         assert_eq!(pair_error(files), message);
     }
+    let folder = tempfile::tempdir().unwrap();
+    write_dataset(folder.path(), &[("files.csv/x", "")]);
+    let load = || {
+        Dataset::load(folder.path(), Family::Retrieval)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        load().ends_with("files.csv: not a regular file"),
+        "{}",
+        load()
+    );
+    fs::remove_dir_all(folder.path().join("files.csv")).unwrap();
+    assert!(
+        load()
+            .ends_with("files.csv: the file is missing; a dataset of this family needs files.csv"),
+        "{}",
+        load()
+    );
     let missing = Dataset::load(Path::new("/nonexistent/x"), Family::Pair).unwrap_err();
     assert!(
         missing.to_string().starts_with("/nonexistent/x: "),
@@ -441,4 +460,61 @@ fn what_a_dataset_says_of_itself_and_where_it_lies_is_not_content() {
     ] {
         assert_ne!(content(other).sha256, content(&[]).sha256, "{other:?}");
     }
+}
+
+#[test]
+fn real_programs_have_the_fingerprints_of_their_frozen_protocol() {
+    let Some(protocol) = shared_json("interop/irplag/protocol.public.json") else {
+        return;
+    };
+    let entries = protocol.get("datasets").and_then(Value::as_array).unwrap();
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        let folder = match family(entry) {
+            Family::Pair => "data/irplag/pairs",
+            Family::Retrieval => "data/irplag/retrieval",
+        };
+        let Some(root) = shared(folder) else { return };
+        let dataset = Dataset::load(&root, family(entry)).unwrap();
+        assert_eq!(Some(&dataset.content().to_value()), entry.get("content"));
+    }
+}
+
+#[test]
+fn the_thread_count_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = String::from("file_id,file_path\n");
+    for n in 0..200 {
+        let _ = writeln!(files, "f{n},f{n}.txt");
+        // Two rows are at fault; the first one must be named.
+        if n != 60 && n != 170 {
+            fs::write(folder.path().join(format!("f{n}.txt")), n.to_string()).unwrap();
+        }
+    }
+    write_dataset(
+        folder.path(),
+        &[
+            ("files.csv", &files),
+            ("pairs.csv", "left_id,right_id,label\n"),
+        ],
+    );
+    let load = |threads| {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap()
+            .install(|| Dataset::load(folder.path(), Family::Pair))
+    };
+    for threads in [1, 2, 8] {
+        let error = load(threads).unwrap_err().to_string();
+        assert!(
+            error.ends_with("files.csv, line 62: the file \"f60.txt\" does not exist"),
+            "{error}"
+        );
+    }
+    for n in [60, 170] {
+        fs::write(folder.path().join(format!("f{n}.txt")), "x").unwrap();
+    }
+    let one = load(1).unwrap().content();
+    assert_eq!(load(8).unwrap().content(), one);
 }
