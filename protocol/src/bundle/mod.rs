@@ -10,7 +10,10 @@ mod html;
 mod inventory;
 mod merge;
 mod sanitize;
+mod score;
 mod validate;
+#[cfg(test)]
+mod vector_tests;
 
 pub use assemble::{Assembly, Execution, assemble, execution_failure};
 pub use cards::{DatasetCard, cards};
@@ -18,4 +21,5 @@ pub use document::{Artifact, Document, stem};
 pub use finding::Finding;
 pub use inventory::{InventoryRow, inventory_root, inventory_value};
 pub use merge::{MergeError, merge};
+pub use score::{ScoreArtifact, ScoreError, score_csv, validation_score_csv};
 pub use validate::{Validation, Verdict, validate};

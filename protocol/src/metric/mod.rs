@@ -10,6 +10,7 @@ mod sum;
 
 pub use calibrate::calibrate_f1;
 pub use pair::{PairMetrics, pair_metric};
+pub(crate) use retrieval::{QueryMeans, RankedQuery};
 pub use retrieval::{RetrievalGold, RetrievalMetrics};
 pub use sum::{mean, median, pairwise_sum};
 

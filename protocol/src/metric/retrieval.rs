@@ -49,7 +49,7 @@ impl RetrievalMetrics {
 
 /// The metrics of one query.
 #[derive(Debug, Default, Clone, Copy)]
-struct QueryMetrics {
+pub(crate) struct QueryMetrics {
     average_precision: f64,
     reciprocal_rank: f64,
     ndcg: f64,
@@ -155,73 +155,163 @@ impl RetrievalGold {
             return None;
         }
         let mut ranks = Ranks::default();
-        let mut sums = QueryMetrics::default();
+        let mut sums = Sums::default();
         for &query in &self.query_order {
             let query = query as usize;
             let row = &scores[query * documents..(query + 1) * documents];
-            let found = ranks.of(self, query, row);
-            let metrics = query_metrics(self.relevant_of(query), found, k);
-            sums.average_precision += metrics.average_precision;
-            sums.reciprocal_rank += metrics.reciprocal_rank;
-            sums.ndcg += metrics.ndcg;
-            sums.precision += metrics.precision;
-            sums.recall += metrics.recall;
+            let relevant = self.relevant_of(query);
+            let candidate = |document: usize| (row[document], self.document_place[document]);
+            let is_candidate = |document: &usize| self.is_candidate(query, *document);
+            let found = ranks.find(
+                relevant
+                    .iter()
+                    .map(|&(document, relevance)| (document as usize, relevance))
+                    .filter(|(document, _)| is_candidate(document))
+                    .map(|(document, relevance)| {
+                        let (score, place) = candidate(document);
+                        (score, place, relevance)
+                    }),
+                (0..documents).filter(is_candidate).map(candidate),
+            );
+            let judged = relevant.iter().map(|&(_, relevance)| relevance).collect();
+            sums.add(query_metrics(judged, found, k));
         }
-        let count = self.queries() as f64;
-        Some(RetrievalMetrics {
-            mean_average_precision: sums.average_precision / count,
-            mean_reciprocal_rank: sums.reciprocal_rank / count,
-            ndcg_at_k: sums.ndcg / count,
-            precision_at_k: sums.precision / count,
-            recall_at_k: sums.recall / count,
+        sums.mean(self.queries() as u64)
+    }
+}
+
+/// Adds up queries; the order of addition decides the last bit.
+#[derive(Debug, Default)]
+struct Sums(QueryMetrics);
+
+impl Sums {
+    fn add(&mut self, query: QueryMetrics) {
+        self.0.average_precision += query.average_precision;
+        self.0.reciprocal_rank += query.reciprocal_rank;
+        self.0.ndcg += query.ndcg;
+        self.0.precision += query.precision;
+        self.0.recall += query.recall;
+    }
+
+    fn mean(&self, queries: u64) -> Option<RetrievalMetrics> {
+        let count = queries as f64;
+        (queries > 0).then(|| RetrievalMetrics {
+            mean_average_precision: self.0.average_precision / count,
+            mean_reciprocal_rank: self.0.reciprocal_rank / count,
+            ndcg_at_k: self.0.ndcg / count,
+            precision_at_k: self.0.precision / count,
+            recall_at_k: self.0.recall / count,
         })
     }
 }
 
-/// Finds the ranks of the relevant documents of one query after another, reusing its space.
+/// Queries in any order, to be averaged in order of their ids. Queries left out count as 0 in every metric.
 #[derive(Debug, Default)]
-struct Ranks {
-    /// Relevant candidates as (score, place of the id, relevance), best first.
-    relevant: Vec<(f64, u32, f64)>,
+pub(crate) struct QueryMeans<K>(Vec<(K, QueryMetrics)>);
+
+impl<K: Ord> QueryMeans<K> {
+    pub(crate) fn add(&mut self, id: K, query: QueryMetrics) {
+        self.0.push((id, query));
+    }
+
+    /// The means over `queries` queries; `None` of nothing.
+    pub(crate) fn over(&mut self, queries: u64) -> Option<RetrievalMetrics> {
+        self.0.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut sums = Sums::default();
+        for (_, query) in &self.0 {
+            sums.add(*query);
+        }
+        sums.mean(queries)
+    }
+}
+
+/// The candidates of one query, with document ids as they are.
+#[derive(Debug)]
+pub(crate) struct RankedQuery<K> {
+    candidates: Vec<(f64, K)>,
+    relevant: Vec<(f64, K, f64)>,
+}
+
+impl<K> Default for RankedQuery<K> {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            relevant: Vec::new(),
+        }
+    }
+}
+
+impl<K: Ord + Copy> RankedQuery<K> {
+    /// Adds a candidate with a finite score.
+    pub(crate) fn push(&mut self, score: f64, document: K, relevance: f64) {
+        self.candidates.push((score, document));
+        if relevance > 0.0 {
+            self.relevant.push((score, document, relevance));
+        }
+    }
+
+    /// The metrics of the query when every relevant document is among its candidates.
+    pub(crate) fn metrics(&self, k: u64) -> QueryMetrics {
+        let mut ranks = Ranks::default();
+        let found = ranks.find(
+            self.relevant.iter().copied(),
+            self.candidates.iter().copied(),
+        );
+        let judged = self.relevant.iter().map(|one| one.2).collect();
+        query_metrics(judged, found, k)
+    }
+}
+
+/// Finds the ranks of the relevant documents of one query after another, reusing its space.
+#[derive(Debug)]
+struct Ranks<K> {
+    /// Relevant candidates as (score, id, relevance), best first.
+    relevant: Vec<(f64, K, f64)>,
     /// How many candidates come before the relevant one of this index and after the one before it.
     before: Vec<u64>,
     /// Rank from 1 and relevance, best first.
     found: Vec<(u64, f64)>,
 }
 
-/// Better first: higher score, then smaller id.
-fn by_rank(a: (f64, u32), b: (f64, u32)) -> Ordering {
-    b.0.partial_cmp(&a.0)
-        .unwrap_or(Ordering::Equal)
-        .then(a.1.cmp(&b.1))
+impl<K> Default for Ranks<K> {
+    fn default() -> Self {
+        Self {
+            relevant: Vec::new(),
+            before: Vec::new(),
+            found: Vec::new(),
+        }
+    }
 }
 
-impl Ranks {
-    fn of(&mut self, gold: &RetrievalGold, query: usize, scores: &[f64]) -> &[(u64, f64)] {
+/// Better first: higher score, then smaller id.
+fn by_rank<K: Ord>(a: (f64, K), b: (f64, K)) -> Ordering {
+    b.0.partial_cmp(&a.0)
+        .unwrap_or(Ordering::Equal)
+        .then_with(|| a.1.cmp(&b.1))
+}
+
+impl<K: Ord + Copy> Ranks<K> {
+    /// The ranks, from 1, of the relevant candidates among all candidates, best first, with their relevance.
+    fn find(
+        &mut self,
+        relevant: impl Iterator<Item = (f64, K, f64)>,
+        candidates: impl Iterator<Item = (f64, K)>,
+    ) -> &[(u64, f64)] {
         self.relevant.clear();
         self.before.clear();
         self.found.clear();
-        for &(document, relevance) in gold.relevant_of(query) {
-            let document = document as usize;
-            if gold.is_candidate(query, document) {
-                let place = gold.document_place[document];
-                self.relevant.push((scores[document], place, relevance));
-            }
-        }
+        self.relevant.extend(relevant);
         if self.relevant.is_empty() {
             return &self.found;
         }
         self.relevant
             .sort_unstable_by(|a, b| by_rank((a.0, a.1), (b.0, b.1)));
         self.before.resize(self.relevant.len() + 1, 0);
-        for (document, &score) in scores.iter().enumerate() {
-            if gold.is_candidate(query, document) {
-                let candidate = (score, gold.document_place[document]);
-                let ahead = self
-                    .relevant
-                    .partition_point(|other| by_rank((other.0, other.1), candidate).is_le());
-                self.before[ahead] += 1;
-            }
+        for candidate in candidates {
+            let ahead = self
+                .relevant
+                .partition_point(|other| by_rank((other.0, other.1), candidate).is_le());
+            self.before[ahead] += 1;
         }
         let mut ahead = 0;
         for (index, &(_, _, relevance)) in self.relevant.iter().enumerate() {
@@ -232,12 +322,13 @@ impl Ranks {
     }
 }
 
-/// The metrics of a query from the ranks of its relevant candidates (`found`, best first) and all `relevant` judgments.
-fn query_metrics(relevant: &[(u32, f64)], found: &[(u64, f64)], k: u64) -> QueryMetrics {
-    if relevant.is_empty() {
+/// The metrics of a query from the ranks of its relevant candidates (`found`, best first) and the relevance of all its
+/// relevant judgments.
+fn query_metrics(mut judged: Vec<f64>, found: &[(u64, f64)], k: u64) -> QueryMetrics {
+    if judged.is_empty() {
         return QueryMetrics::default();
     }
-    let total = relevant.len() as f64;
+    let total = judged.len() as f64;
     let mut metrics = QueryMetrics::default();
     let (mut precisions, mut gain, mut hits) = (0.0, 0.0, 0u64);
     for (index, &(rank, relevance)) in found.iter().enumerate() {
@@ -251,9 +342,8 @@ fn query_metrics(relevant: &[(u32, f64)], found: &[(u64, f64)], k: u64) -> Query
     metrics.reciprocal_rank = found.first().map_or(0.0, |&(rank, _)| 1.0 / rank as f64);
     metrics.precision = hits as f64 / k as f64;
     metrics.recall = hits as f64 / total;
-    let mut ideal: Vec<f64> = relevant.iter().map(|&(_, relevance)| relevance).collect();
-    ideal.sort_unstable_by(|a, b| b.total_cmp(a));
-    let best = (1..=k).zip(ideal).fold(0.0, |sum, (rank, relevance)| {
+    judged.sort_unstable_by(|a, b| b.total_cmp(a));
+    let best = (1..=k).zip(judged).fold(0.0, |sum, (rank, relevance)| {
         sum + discounted(relevance, rank)
     });
     if best != 0.0 {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{MethodIdentity, Row, Status};
-use crate::frozen::{DatasetEntry, Protocol, ThresholdPolicy};
+use crate::dataset::Dataset;
+use crate::frozen::{DatasetEntry, LoadedEntry, Protocol, ThresholdPolicy};
 use crate::metric::{PairMetrics, RetrievalGold, RetrievalMetrics, calibrate_f1};
 
 /// The answer key of one dataset, prepared once for all methods.
@@ -21,6 +22,27 @@ pub enum Gold {
 }
 
 impl Gold {
+    /// The gold of a frozen dataset.
+    pub fn new(entry: &DatasetEntry, data: &LoadedEntry) -> Self {
+        match &data.test {
+            Dataset::Pair(test) => Self::Pair {
+                labels: test.labels.clone(),
+                validation: match &data.validation {
+                    Some(Dataset::Pair(validation)) => Some(validation.labels.clone()),
+                    _ => None,
+                },
+            },
+            Dataset::Retrieval(test) => Self::Retrieval(RetrievalGold::new(
+                &test.query_ids,
+                &test.document_ids,
+                &test.judgments,
+                entry
+                    .exclude_same_file
+                    .then_some((&test.query_file, &test.document_file)),
+            )),
+        }
+    }
+
     /// How many scores the metrics are made of: pairs, or candidates that are not left out.
     pub fn sample_count(&self) -> u64 {
         match self {

@@ -6,11 +6,14 @@ mod cells;
 mod identity;
 mod ranks;
 mod rows;
+mod scores;
 mod totals;
+
+use std::path::Path;
 
 use super::Finding;
 use crate::canonical::Value;
-use crate::frozen::Protocol;
+use crate::frozen::{LoadedEntry, Protocol};
 use crate::object;
 use crate::report::{AggregateRow, Row, aggregate, expected_datasets};
 
@@ -19,6 +22,10 @@ use crate::report::{AggregateRow, Row, aggregate, expected_datasets};
 pub struct Validation<'a> {
     /// The protocol it must have been made under; without it, the one inside the payload.
     pub protocol: Option<&'a Protocol>,
+    /// The folder of its score files: they are hashed, and the metrics are computed again from them.
+    pub scores: Option<&'a Path>,
+    /// The frozen data, in the order of the protocol's datasets: score files must hold its items and gold.
+    pub data: Option<&'a [LoadedEntry]>,
 }
 
 /// A positive verdict.
@@ -34,6 +41,10 @@ pub struct Verdict {
     pub eligible_rows: usize,
     /// True when some method is owed another attempt.
     pub incomplete: bool,
+    /// Rows with a score.
+    pub scored_rows: usize,
+    /// Rows with a score that was computed again from a score file.
+    pub recomputed_rows: usize,
 }
 
 impl Verdict {
@@ -46,6 +57,8 @@ impl Verdict {
             "methods" => self.methods,
             "eligible_rows" => self.eligible_rows,
             "incomplete" => self.incomplete,
+            "scored_rows" => self.scored_rows,
+            "recomputed_rows" => self.recomputed_rows,
         }
     }
 }
@@ -82,19 +95,23 @@ pub(super) fn check(payload: &Value, options: &Validation<'_>) -> Result<Checked
     raw_rows.check_columns()?;
     let methods = identity::Methods::read(metadata, &raw_rows)?;
     methods.check_configurations(protocol)?;
-    identity::check_score_artifacts(metadata, protocol, &methods)?;
+    let artifacts = scores::Artifacts::read(metadata, protocol, &methods)?;
+    let recomputed = artifacts.recompute(metadata, protocol, options)?;
     let mut rows = rows::check_rows(&raw_rows, protocol, &methods)?;
     rows::check_complete(&rows, protocol, &methods)?;
     ranks::check_ranks(&raw_rows, &mut rows)?;
     raw_rows.check_reason_column()?;
     let table = aggregate(&rows, &expected_datasets(protocol));
     totals::check_aggregate(&table, &raw_aggregate, raw_rows.has("status"))?;
+    let recomputed_rows = recomputed.check(&rows, protocol)?;
     let verdict = Verdict {
         protocol_id: protocol.id().to_owned(),
         benchmark_id: protocol.benchmark_id().to_owned(),
         methods: methods.len(),
         eligible_rows: table.iter().filter(|row| row.eligible).count(),
         incomplete: rows.iter().any(Row::not_charged),
+        scored_rows: rows.iter().filter(|row| row.eligible).count(),
+        recomputed_rows,
     };
     crate::report::rank(&mut rows);
     Ok(Checked {
