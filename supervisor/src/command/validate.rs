@@ -14,6 +14,7 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
     let opened = open(&args.bundle)?;
     let validation = Validation {
         protocol: protocol.as_ref(),
+        ..Validation::default()
     };
     let root = match opened
         .dir

@@ -41,7 +41,10 @@ pub fn merge_bundles(
         }
         let payload = std::mem::replace(&mut bundle.payload, Value::Null);
         let expected = protocol.or(first.as_ref());
-        let validation = Validation { protocol: expected };
+        let validation = Validation {
+            protocol: expected,
+            ..Validation::default()
+        };
         let (document, _) = Document::accept(payload, &validation).map_err(|finding| {
             Error::input(format!("{}: {finding}", bundle.payload_file.display()))
         })?;
