@@ -1,6 +1,7 @@
 //! Every command line in the documentation is one that the program accepts.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::args;
 use crate::support::proctor::proctor;
@@ -21,17 +22,38 @@ fn commands(page: &str) -> Vec<String> {
     lines
 }
 
+/// Every page there is for people.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<_> = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "fixtures/README.md",
+        "benches/README.md",
+    ]
+    .map(|page| repository().join(page))
+    .into();
+    let mut folders = vec![repository().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)
+            .expect("a folder of pages")
+            .flatten()
+        {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
 #[test]
 fn pages_name_only_commands_and_options_that_exist() {
-    let mut pages = vec![repository().join("README.md")];
-    let docs = std::fs::read_dir(repository().join("docs")).expect("docs/");
-    pages.extend(docs.flatten().map(|entry| entry.path()));
     let mut seen = BTreeSet::new();
-    for page in &pages {
-        if page.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let text = std::fs::read_to_string(page).expect("a page");
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
         for line in commands(&text) {
             let mut words = line.split_whitespace();
             if words.next() != Some("proctor") {
@@ -74,14 +96,8 @@ fn pages_name_only_commands_and_options_that_exist() {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let mut pages = vec![
-        repository().join("README.md"),
-        repository().join("CONTRIBUTING.md"),
-    ];
-    let docs = std::fs::read_dir(repository().join("docs")).expect("docs/");
-    pages.extend(docs.flatten().map(|entry| entry.path()));
-    for page in &pages {
-        let text = std::fs::read_to_string(page).expect("a page");
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
         for part in text.split("](").skip(1) {
             let target = part.split(')').next().expect("an end");
             let file = target.split('#').next().expect("a file");

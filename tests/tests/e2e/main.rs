@@ -12,4 +12,5 @@ mod main_job;
 mod matheel_reads;
 mod merging;
 mod refusals;
+mod reports;
 mod rogues;
