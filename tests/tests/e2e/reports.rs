@@ -38,7 +38,7 @@ fn every_report_is_one_json_document_on_request() {
             .stdout,
     );
     let counts = json!({ "corpus": 36, "files": 36, "qrels": 24, "queries": 12 });
-    assert_eq!(checked["counts"], counts, "{checked}");
+    assert_eq!(checked["content"]["counts"], counts, "{checked}");
 
     let listed = proctor(args![
         "methods",
