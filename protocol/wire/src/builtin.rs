@@ -85,7 +85,8 @@ pub struct Settings {
     pub static_hash: Option<StaticHash>,
     /// How texts are prepared.
     pub preprocess: Preprocess,
-    /// The method's own language; a dataset that declares one has precedence.
+    /// The method's own language; a dataset that declares one has precedence. `java` counts as none: an effective
+    /// configuration cannot tell it from Matheel's default, which Matheel does not pass on when it prepares texts.
     pub code_language: Option<String>,
     /// Costs of an insertion, a deletion and a substitution.
     pub levenshtein_weights: [u64; 3],
@@ -358,6 +359,7 @@ fn parser_tokenizer(options: &Options<'_>) -> Result<bool, Refusal> {
 fn code_language(value: Option<&Value>) -> Result<Option<String>, Refusal> {
     match value {
         None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text == "java" => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(_) => Err(invalid("code_language must be text")),
     }

@@ -23,8 +23,8 @@ impl Family {
 }
 
 /// What the supervisor says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToWorker {
     /// The first line.
     Hello {
@@ -48,13 +48,12 @@ pub enum ToWorker {
         /// How many scores are asked for: the pairs, or `queries * documents`.
         items: u64,
         /// Retrieval only: texts `0..queries` are the queries.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         queries: Option<u32>,
         /// Retrieval only: texts `queries..queries+documents` are the documents.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         documents: Option<u32>,
         /// The programming language the benchmark declares, if any.
-        #[serde(default)]
         code_language: Option<String>,
     },
     /// Whole texts `start..start+values.len()`.
@@ -154,6 +153,31 @@ pub enum WireError {
     UnknownType(String),
 }
 
+/// Refuses a message that lacks a wanted field or has another one, `allowed` ones aside.
+fn demand(
+    kind: &str,
+    present: &[(&str, bool)],
+    wanted: &[&str],
+    allowed: &[&str],
+) -> Result<(), WireError> {
+    for &(name, present) in present {
+        let problem = match (wanted.contains(&name), present) {
+            (true, false) => format!("lacks the field `{name}`"),
+            (false, true) if !allowed.contains(&name) => format!("has no field `{name}`"),
+            _ => continue,
+        };
+        return Err(WireError::Field {
+            kind: kind.to_owned(),
+            problem,
+        });
+    }
+    Ok(())
+}
+
+fn unknown_type(name: &str) -> WireError {
+    WireError::UnknownType(name.chars().take(80).collect())
+}
+
 /// All fields of all messages of a worker in one flat struct: a score batch is then read straight into its
 /// vector, and an unknown field is refused before its value is looked at.
 #[derive(Deserialize)]
@@ -182,21 +206,6 @@ impl Flat {
             ("items", self.items.is_some()),
         ]
     }
-
-    fn demand(&self, wanted: &[&str]) -> Result<(), WireError> {
-        for (name, present) in self.present() {
-            let problem = match (wanted.contains(&name), present) {
-                (true, false) => format!("lacks the field `{name}`"),
-                (false, true) => format!("has no field `{name}`"),
-                _ => continue,
-            };
-            return Err(WireError::Field {
-                kind: self.r#type.clone(),
-                problem,
-            });
-        }
-        Ok(())
-    }
 }
 
 impl FromWorker {
@@ -216,9 +225,9 @@ impl FromWorker {
             "progress" => &["items"],
             "worker_error" => &["error"],
             "done" => &[],
-            other => return Err(WireError::UnknownType(other.chars().take(80).collect())),
+            other => return Err(unknown_type(other)),
         };
-        flat.demand(wanted)?;
+        demand(&flat.r#type, &flat.present(), wanted, &[])?;
         let Flat {
             r#type,
             protocol,
@@ -253,9 +262,192 @@ impl FromWorker {
     }
 }
 
+/// All fields of all messages of the supervisor, for the same reasons as [`Flat`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlatToWorker {
+    r#type: String,
+    protocol: Option<u32>,
+    datasets: Option<u32>,
+    cores: Option<u32>,
+    method: Option<serde_json::Value>,
+    dataset: Option<u32>,
+    family: Option<Family>,
+    texts: Option<u32>,
+    items: Option<u64>,
+    queries: Option<u32>,
+    documents: Option<u32>,
+    code_language: Option<String>,
+    start: Option<u64>,
+    values: Option<Vec<String>>,
+    index: Option<u32>,
+    last: Option<bool>,
+    value: Option<String>,
+    left: Option<Vec<u32>>,
+    right: Option<Vec<u32>>,
+}
+
+impl FlatToWorker {
+    /// Names of the fields that are present, `type` left out.
+    fn present(&self) -> [(&'static str, bool); 18] {
+        [
+            ("protocol", self.protocol.is_some()),
+            ("datasets", self.datasets.is_some()),
+            ("cores", self.cores.is_some()),
+            ("method", self.method.is_some()),
+            ("dataset", self.dataset.is_some()),
+            ("family", self.family.is_some()),
+            ("texts", self.texts.is_some()),
+            ("items", self.items.is_some()),
+            ("queries", self.queries.is_some()),
+            ("documents", self.documents.is_some()),
+            ("code_language", self.code_language.is_some()),
+            ("start", self.start.is_some()),
+            ("values", self.values.is_some()),
+            ("index", self.index.is_some()),
+            ("last", self.last.is_some()),
+            ("value", self.value.is_some()),
+            ("left", self.left.is_some()),
+            ("right", self.right.is_some()),
+        ]
+    }
+}
+
+impl ToWorker {
+    /// The name of the message on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "hello",
+            Self::Dataset { .. } => "dataset",
+            Self::Texts { .. } => "texts",
+            Self::TextPart { .. } => "text_part",
+            Self::Pairs { .. } => "pairs",
+            Self::Score { .. } => "score",
+            Self::Finish {} => "finish",
+        }
+    }
+
+    /// Reads one line, without its line feed.
+    ///
+    /// # Errors
+    /// [`WireError`] when the line is not exactly one known message.
+    pub fn parse(line: &[u8]) -> Result<Self, WireError> {
+        let flat: FlatToWorker = serde_json::from_slice(line)
+            .map_err(|error| WireError::Malformed(error.to_string()))?;
+        let (wanted, allowed): (&[&str], &[&str]) = match flat.r#type.as_str() {
+            "hello" => (&["protocol", "datasets", "cores", "method"], &[]),
+            "dataset" => (
+                &["dataset", "family", "texts", "items"],
+                &["queries", "documents", "code_language"],
+            ),
+            "texts" => (&["start", "values"], &[]),
+            "text_part" => (&["index", "last", "value"], &[]),
+            "pairs" => (&["start", "left", "right"], &[]),
+            "score" => (&["dataset"], &[]),
+            "finish" => (&[], &[]),
+            other => return Err(unknown_type(other)),
+        };
+        demand(&flat.r#type, &flat.present(), wanted, allowed)?;
+        flat.into_message().ok_or_else(|| {
+            WireError::Malformed("a number is out of the range of its field".to_owned())
+        })
+    }
+}
+
+impl FlatToWorker {
+    /// The message, whose wanted fields were seen to be there; `None` when a number does not fit.
+    fn into_message(self) -> Option<ToWorker> {
+        Some(match self.r#type.as_str() {
+            "hello" => ToWorker::Hello {
+                protocol: self.protocol?,
+                datasets: self.datasets?,
+                cores: self.cores?,
+                method: self.method?,
+            },
+            "dataset" => ToWorker::Dataset {
+                dataset: self.dataset?,
+                family: self.family?,
+                texts: self.texts?,
+                items: self.items?,
+                queries: self.queries,
+                documents: self.documents,
+                code_language: self.code_language,
+            },
+            "texts" => ToWorker::Texts {
+                start: u32::try_from(self.start?).ok()?,
+                values: self.values?,
+            },
+            "text_part" => ToWorker::TextPart {
+                index: self.index?,
+                last: self.last?,
+                value: self.value?,
+            },
+            "pairs" => ToWorker::Pairs {
+                start: self.start?,
+                left: self.left?,
+                right: self.right?,
+            },
+            "score" => ToWorker::Score {
+                dataset: self.dataset?,
+            },
+            _ => ToWorker::Finish {},
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_message_of_the_supervisor_reads_back() {
+        let messages = [
+            ToWorker::Hello {
+                protocol: 1,
+                datasets: 2,
+                cores: 4,
+                method: serde_json::json!({"kind": "builtin"}),
+            },
+            ToWorker::Dataset {
+                dataset: 0,
+                family: Family::Retrieval,
+                texts: 3,
+                items: 2,
+                queries: Some(1),
+                documents: Some(2),
+                code_language: None,
+            },
+            ToWorker::Texts {
+                start: 0,
+                values: vec!["é\u{0}\n".into()],
+            },
+            ToWorker::TextPart {
+                index: 1,
+                last: true,
+                value: String::new(),
+            },
+            ToWorker::Pairs {
+                start: 5_000_000_000,
+                left: vec![0],
+                right: vec![1],
+            },
+            ToWorker::Score { dataset: 0 },
+            ToWorker::Finish {},
+        ];
+        for message in messages {
+            let line = serde_json::to_string(&message).unwrap();
+            assert!(line.starts_with(&format!("{{\"type\":\"{}\"", message.kind())));
+            assert_eq!(ToWorker::parse(line.as_bytes()), Ok(message));
+        }
+        for bad in [
+            r#"{"type":"score"}"#,
+            r#"{"type":"score","dataset":0,"items":1}"#,
+            r#"{"type":"texts","start":5000000000,"values":[]}"#,
+            r#"{"type":"score","dataset":0,"label":1}"#,
+        ] {
+            assert!(ToWorker::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn each_message_reads_back() {
