@@ -23,8 +23,8 @@ impl Family {
 }
 
 /// What the supervisor says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", try_from = "FlatToWorker")]
 pub enum ToWorker {
     /// The first line.
     Hello {
@@ -334,6 +334,14 @@ impl ToWorker {
     pub fn parse(line: &[u8]) -> Result<Self, WireError> {
         let flat: FlatToWorker = serde_json::from_slice(line)
             .map_err(|error| WireError::Malformed(error.to_string()))?;
+        flat.try_into()
+    }
+}
+
+impl TryFrom<FlatToWorker> for ToWorker {
+    type Error = WireError;
+
+    fn try_from(flat: FlatToWorker) -> Result<Self, WireError> {
         let (wanted, allowed): (&[&str], &[&str]) = match flat.r#type.as_str() {
             "hello" => (&["protocol", "datasets", "cores", "method"], &[]),
             "dataset" => (
