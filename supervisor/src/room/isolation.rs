@@ -139,6 +139,66 @@ impl Isolation {
     }
 }
 
+impl Isolation {
+    /// Notes what the stage could not give after all.
+    pub(super) fn mark_missing(&mut self, missing: &[(String, String)]) {
+        for (name, reason) in missing {
+            if let Some((_, guard)) = self.guards.iter_mut().find(|(guard, _)| guard == name) {
+                *guard = Guard::Unavailable(reason.clone());
+            }
+        }
+    }
+}
+
+/// What a room on this rung is meant to have; the stage says what of it is missing.
+pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isolation {
+    let in_namespace = |without: &str| {
+        if rung.has_pid_namespace() {
+            Guard::Enforced
+        } else {
+            Guard::Unavailable(without.to_owned())
+        }
+    };
+    let cpu_set = if cores.is_empty() {
+        Guard::Off
+    } else {
+        Guard::Enforced
+    };
+    let parent_death = if rung == Rung::K0 {
+        Guard::Unavailable("only the process group dies with the supervisor".into())
+    } else {
+        Guard::Enforced
+    };
+    Isolation {
+        containment: Some(rung),
+        user_namespace,
+        guards: vec![
+            ("capabilities", Guard::Enforced),
+            ("core_dumps", Guard::Enforced),
+            ("cpu_set", cpu_set),
+            ("descriptors", Guard::Enforced),
+            ("disk", Guard::Off),
+            ("environment", Guard::Enforced),
+            ("file_system", Guard::Off),
+            ("memory", Guard::Off),
+            ("network", Guard::Off),
+            ("no_new_privileges", Guard::Enforced),
+            ("parent_death", parent_death),
+            (
+                "private_proc",
+                in_namespace("a private /proc needs a pid namespace"),
+            ),
+            ("process_count", Guard::Off),
+            ("ptrace", Guard::Enforced),
+            (
+                "signals",
+                in_namespace("the worker can signal processes of its own user"),
+            ),
+            ("umask", Guard::Enforced),
+        ],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

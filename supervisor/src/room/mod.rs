@@ -1,10 +1,23 @@
 //! Rooms: where a worker sits. A room can be emptied completely, and says what it is.
 
+mod adopted;
+mod cgroup;
 mod isolation;
+mod launch;
+mod live;
 mod probe;
+mod procfs;
 mod spec;
 pub mod stage;
+mod sys;
+mod talk;
 
+pub use cgroup::{StaleRoom, sweep_stale_rooms};
 pub use isolation::{Guard, Isolation, Rung, UnknownRung};
+pub use launch::use_stage_program;
+pub(crate) use live::{Closed, Heard, Room};
+pub(crate) use probe::best_rung;
 pub use probe::{Probe, probe};
-pub use spec::RoomSpec;
+pub use spec::{RoomSpec, environment};
+pub(crate) use sys::{boottime_ns, monotonic_ns, readable_bytes};
+pub(crate) use talk::{Report, SETTLE};

@@ -1,19 +1,30 @@
 //! What isolation this machine gives, found out by doing.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use proctor_protocol::canonical::{Object, Value};
 use proctor_protocol::object;
 
-use super::{Guard, Rung};
+use super::live::{Heard, Room};
+use super::talk::{PROBE_WORD, Report};
+use super::{Guard, Isolation, RoomSpec, Rung};
+
+/// How long one trial may take.
+const BOUND: Duration = Duration::from_secs(5);
 
 /// What this machine gives: each rung tried with a real room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// Each rung, best first, with the reason when it is not to be had.
     pub rungs: Vec<(Rung, Guard)>,
+    /// What a room on the best rung has.
+    pub isolation: Isolation,
 }
 
 impl Probe {
-    /// The best rung that worked. K0 is never among them: it must be asked for.
+    /// The best rung that worked. K0 is never the answer: it must be asked for.
     pub fn best(&self) -> Option<Rung> {
         self.rungs
             .iter()
@@ -21,7 +32,15 @@ impl Probe {
             .map(|(rung, _)| *rung)
     }
 
-    /// `{"best": "K4", "rungs": {"K4": {"state": ...}, ...}}`.
+    /// Why a rung is not to be had; `None` when it is.
+    pub fn missing(&self, rung: Rung) -> Option<&str> {
+        self.rungs.iter().find_map(|(other, guard)| match guard {
+            Guard::Unavailable(reason) if *other == rung => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// `{"best": "K4", "rungs": {"K4": {"state": ...}, ...}, "isolation": {...}}`.
     pub fn to_value(&self) -> Value {
         let mut rungs = Object::new();
         for (rung, guard) in &self.rungs {
@@ -30,16 +49,88 @@ impl Probe {
         object! {
             "best" => self.best().map_or("none", Rung::name),
             "rungs" => Value::Object(rungs),
+            "isolation" => self.isolation.to_value(),
         }
     }
 }
 
-/// Tries every rung with a real room, best first.
+/// Tries every rung, best first: a room is made, a program started in it, the room emptied and seen to be empty. K0 is
+/// tried last; it never is the best.
 pub fn probe() -> Probe {
+    let mut isolation = None;
+    let rungs = Rung::ALL
+        .into_iter()
+        .map(|rung| match trial(rung) {
+            Ok(found) => {
+                isolation.get_or_insert(found);
+                (rung, Guard::Enforced)
+            }
+            Err(reason) => (rung, Guard::Unavailable(reason)),
+        })
+        .collect();
     Probe {
-        rungs: Rung::ALL
-            .into_iter()
-            .map(|rung| (rung, Guard::Unavailable("not probed".into())))
-            .collect(),
+        rungs,
+        isolation: isolation.unwrap_or_else(Isolation::none),
     }
+}
+
+/// The best rung, or why there is none; found out at the first call, by trying from the top until one works.
+pub(crate) fn best_rung() -> Result<Rung, String> {
+    static BEST: OnceLock<Result<Rung, String>> = OnceLock::new();
+    BEST.get_or_init(|| {
+        let mut reasons = Vec::new();
+        for rung in Rung::ALL {
+            if rung == Rung::K0 {
+                continue;
+            }
+            match trial(rung) {
+                Ok(_) => return Ok(rung),
+                Err(reason) => reasons.push(format!("{rung}: {reason}")),
+            }
+        }
+        Err(format!(
+            "no containment works on this machine ({}); K0 must be asked for",
+            reasons.join("; ")
+        ))
+    })
+    .clone()
+}
+
+/// Makes a room on this rung with a program that never ends, and empties it.
+fn trial(rung: Rung) -> Result<Isolation, String> {
+    let scratch = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
+    let spec = RoomSpec::new(
+        vec!["/proc/self/exe".into(), PROBE_WORD.into()],
+        scratch.path().join("room"),
+        "/dev/null",
+        "probe",
+    );
+    let mut room = Room::open(&spec, rung).map_err(|error| error.to_string())?;
+    let started = await_start(&mut room);
+    let isolation = room.isolation.clone();
+    room.kill();
+    let closed = room.close(BOUND);
+    started?;
+    if closed.empty {
+        Ok(isolation)
+    } else {
+        Err(format!("the room could not be emptied: {:?}", closed.unkillable))
+    }
+}
+
+fn await_start(room: &mut Room) -> Result<(), String> {
+    let end = Instant::now() + BOUND;
+    while Instant::now() < end {
+        match room.hear() {
+            Heard::Report(Report::Started { .. }) => return Ok(()),
+            Heard::Report(Report::Failed { reason }) => return Err(reason),
+            Heard::Report(_) => {}
+            Heard::Closed => return Err("the stage ended before it started anything".into()),
+            Heard::Nothing => {
+                let mut ready = [PollFd::new(room.control_fd(), PollFlags::POLLIN)];
+                let _ = poll(&mut ready, PollTimeout::from(100_u8));
+            }
+        }
+    }
+    Err("the stage did not start anything in time".into())
 }

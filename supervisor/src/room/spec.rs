@@ -1,7 +1,8 @@
 //! What is asked of a room.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Rung;
@@ -54,5 +55,85 @@ impl RoomSpec {
             containment: None,
             grace: Duration::ZERO,
         }
+    }
+}
+
+/// The usual environment of a worker: a fixed search path, C locale in UTF-8, home and temporary files in its scratch
+/// directory, and those variables of our own that `passed` names.
+pub fn environment(scratch: &Path, passed: &[String]) -> Vec<(OsString, OsString)> {
+    let scratch = scratch.as_os_str();
+    let fixed: [(&str, &OsStr); 6] = [
+        ("PATH", OsStr::new(SEARCH_PATH)),
+        ("LANG", OsStr::new("C.UTF-8")),
+        ("LC_ALL", OsStr::new("C.UTF-8")),
+        ("TZ", OsStr::new("UTC")),
+        ("HOME", scratch),
+        ("TMPDIR", scratch),
+    ];
+    let mut env: Vec<(OsString, OsString)> = fixed
+        .into_iter()
+        .filter(|(name, _)| !passed.iter().any(|other| other == name))
+        .map(|(name, value)| (name.into(), value.to_owned()))
+        .collect();
+    for name in passed {
+        if let Some(value) = std::env::var_os(name) {
+            env.push((name.into(), value));
+        }
+    }
+    env
+}
+
+/// Where a worker looks for programs unless its environment says otherwise.
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl RoomSpec {
+    /// The file to execute: an absolute path, or where the worker's search path has it.
+    pub(super) fn program(&self) -> Result<PathBuf, String> {
+        let name = self.command.first().ok_or("the command is empty")?;
+        if name.as_bytes().contains(&b'/') {
+            return std::path::absolute(name)
+                .map_err(|error| format!("{}: {error}", name.display()));
+        }
+        let path = self
+            .env
+            .iter()
+            .find(|(variable, _)| variable == "PATH")
+            .map_or(OsStr::new(SEARCH_PATH), |(_, value)| value.as_os_str());
+        std::env::split_paths(path)
+            .map(|directory| directory.join(name))
+            .find(|file| file.is_file())
+            .ok_or_else(|| format!("{}: not found in {}", name.display(), path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_an_allow_list() {
+        let env = environment(Path::new("/s"), &["CARGO".into(), "SURELY_NOT_SET".into()]);
+        let of = |name: &str| {
+            env.iter()
+                .filter(|(variable, _)| variable == name)
+                .map(|(_, value)| value.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("HOME"), ["/s"]);
+        assert_eq!(of("CARGO").len(), usize::from(std::env::var_os("CARGO").is_some()));
+        assert!(of("SURELY_NOT_SET").is_empty());
+        assert!(of("CARGO_MANIFEST_DIR").is_empty());
+    }
+
+    #[test]
+    fn a_bare_name_is_looked_up_in_the_path_of_the_worker() {
+        let mut spec = RoomSpec::new(vec!["sh".into()], "/s", "/l", "r");
+        assert!(spec.program().unwrap().ends_with("sh"));
+        spec.env = vec![("PATH".into(), "/nowhere".into())];
+        assert!(spec.program().is_err());
+        spec.command = vec!["/any/thing".into()];
+        assert_eq!(spec.program(), Ok("/any/thing".into()));
+        spec.command.clear();
+        assert!(spec.program().is_err());
     }
 }

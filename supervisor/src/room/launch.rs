@@ -1,0 +1,316 @@
+//! Starting a stage: what happens between clone and exec, and the one thread that does it.
+//!
+//! Parent-death signals belong to the thread that started a child, not to its process: when that thread ends, the child
+//! is killed. So all starts come from one thread that lives as long as the process.
+#![allow(
+    unsafe_code,
+    reason = "the child of a vfork may only use plain system calls"
+)]
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong, c_void};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::{OnceLock, mpsc};
+
+use super::sys::{self, Child, ChildStack};
+use super::talk::STAGE_WORD;
+
+/// The stage's program when it is not this executable; see [`use_stage_program`].
+static STAGE_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes another executable the stage of all rooms of this process, for programs that use this library without calling
+/// [`super::stage::main_if_stage`] themselves. Only the first call counts.
+pub fn use_stage_program(program: &Path) {
+    let _ = STAGE_PROGRAM.set(program.to_owned());
+}
+
+/// The most descriptors a stage gets.
+const MAX_DESCRIPTORS: usize = 6;
+
+/// A stage to be started. The descriptors are given to the child as 0, 1, 2 and so on, and closed here afterwards.
+pub(super) struct Launch {
+    pub(super) descriptors: Vec<OwnedFd>,
+    /// Namespaces to make, as clone flags.
+    pub(super) namespaces: c_int,
+    /// The control group to start in.
+    pub(super) cgroup: Option<OwnedFd>,
+    /// Kill the stage when the spawner's process dies.
+    pub(super) die_with_us: bool,
+}
+
+/// A stage that was started.
+pub(super) struct Launched {
+    pub(super) child: Child,
+    /// Just before the start, on the monotonic clock.
+    pub(super) monotonic: u64,
+    /// The same on the boot-time clock.
+    pub(super) boottime: u64,
+}
+
+/// A start that went wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {source}")]
+pub(super) struct LaunchError {
+    step: &'static str,
+    source: io::Error,
+}
+
+type Request = (Launch, mpsc::SyncSender<Result<Launched, LaunchError>>);
+
+/// Starts a stage from the permanent thread.
+pub(super) fn start(launch: Launch) -> Result<Launched, LaunchError> {
+    static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
+    let gone = |step| LaunchError {
+        step,
+        source: io::ErrorKind::BrokenPipe.into(),
+    };
+    let spawner = SPAWNER.get_or_init(|| {
+        let (sender, requests) = mpsc::channel();
+        // When the thread cannot be made, the channel is closed and every start says so.
+        let _ = std::thread::Builder::new()
+            .name("spawner".into())
+            .spawn(move || serve(&requests));
+        sender
+    });
+    let (reply, answer) = mpsc::sync_channel(1);
+    spawner
+        .send((launch, reply))
+        .map_err(|_| gone("the spawner thread does not run"))?;
+    answer
+        .recv()
+        .map_err(|_| gone("the spawner thread ended"))?
+}
+
+fn serve(requests: &mpsc::Receiver<Request>) {
+    let stack = ChildStack::new();
+    let Ok(mut stack) = stack else { return };
+    while let Ok((launch, reply)) = requests.recv() {
+        let _ = reply.send(launch_one(&launch, &mut stack));
+    }
+}
+
+/// Everything the child reads, made before it starts.
+struct ChildPlan {
+    descriptors: Vec<RawFd>,
+    die_with_us: bool,
+    /// `uid_map` and `gid_map` of the new user namespace.
+    maps: Option<(CString, CString)>,
+    program: CString,
+    arguments: Vec<*const c_char>,
+    failed_step: Option<&'static CStr>,
+    errno: c_int,
+}
+
+fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, LaunchError> {
+    let say = |step, source| LaunchError { step, source };
+    let program = STAGE_PROGRAM
+        .get()
+        .map_or(OsStr::new("/proc/self/exe"), |path| path.as_os_str());
+    let program = CString::new(program.as_bytes())
+        .map_err(|error| say("the stage's path", io::Error::other(error)))?;
+    let words = [c"proctor-room".to_owned(), c_string(STAGE_WORD)];
+    let maps = (launch.namespaces & libc::CLONE_NEWUSER != 0).then(|| {
+        let uid = nix::unistd::geteuid();
+        let gid = nix::unistd::getegid();
+        (
+            c_string(&format!("{uid} {uid} 1")),
+            c_string(&format!("{gid} {gid} 1")),
+        )
+    });
+    let mut plan = ChildPlan {
+        descriptors: launch.descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
+        die_with_us: launch.die_with_us,
+        maps,
+        program,
+        arguments: vec![words[0].as_ptr(), words[1].as_ptr(), ptr::null()],
+        failed_step: None,
+        errno: 0,
+    };
+    let monotonic = sys::monotonic_ns();
+    let boottime = sys::boottime_ns();
+    // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
+    let child = unsafe {
+        sys::start_child(
+            launch.namespaces,
+            launch.cgroup.as_ref().map(AsFd::as_fd),
+            stack,
+            child_main,
+            (&raw mut plan).cast(),
+        )
+    };
+    let child = child.map_err(|source| say("clone", source))?;
+    if let Some(step) = plan.failed_step {
+        let _ = sys::pidfd_reap(child.pidfd.as_fd());
+        return Err(say(
+            step.to_str().unwrap_or("start"),
+            io::Error::from_raw_os_error(plan.errno),
+        ));
+    }
+    Ok(Launched {
+        child,
+        monotonic,
+        boottime,
+    })
+}
+
+/// A C string of text that holds no NUL.
+fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+/// The child between clone and exec. It shares our memory: no allocation, no lock, no unwinding.
+extern "C" fn child_main(plan: *mut c_void) -> c_int {
+    // SAFETY: the parent passed its plan and waits, so we are its only user.
+    let plan = unsafe { &mut *plan.cast::<ChildPlan>() };
+    let step = prepare(plan).err().unwrap_or_else(|| {
+        let environment = [ptr::null::<c_char>()];
+        // SAFETY: program, arguments and environment are C strings in arrays that end with null.
+        unsafe {
+            libc::execve(
+                plan.program.as_ptr(),
+                plan.arguments.as_ptr(),
+                environment.as_ptr(),
+            )
+        };
+        c"starting the stage"
+    });
+    // SAFETY: errno is this thread's own while the parent waits.
+    plan.errno = unsafe { *libc::__errno_location() };
+    plan.failed_step = Some(step);
+    // SAFETY: ends this process without running anything of the parent's.
+    unsafe { libc::_exit(127) }
+}
+
+fn prepare(plan: &ChildPlan) -> Result<(), &'static CStr> {
+    if let Some((uids, gids)) = &plan.maps {
+        write_file(c"/proc/self/setgroups", c"deny").ok_or(c"/proc/self/setgroups")?;
+        write_file(c"/proc/self/uid_map", uids).ok_or(c"/proc/self/uid_map")?;
+        write_file(c"/proc/self/gid_map", gids).ok_or(c"/proc/self/gid_map")?;
+        keep_capabilities().ok_or(c"keeping the capabilities of the user namespace")?;
+    }
+    let count = plan.descriptors.len() as c_int;
+    // Above all targets first, so that no target number is still a source.
+    let mut moved = [-1; MAX_DESCRIPTORS];
+    for (place, source) in moved.iter_mut().zip(&plan.descriptors) {
+        // SAFETY: no memory is involved.
+        *place = unsafe { libc::fcntl(*source, libc::F_DUPFD, count) };
+        if *place < 0 {
+            return Err(c"moving descriptors");
+        }
+    }
+    for (target, source) in (0..count).zip(moved) {
+        // SAFETY: no memory is involved.
+        if unsafe { libc::dup2(source, target) } < 0 {
+            return Err(c"placing descriptors");
+        }
+    }
+    close_from(count);
+    // SAFETY: no memory is involved.
+    unsafe { libc::setsid() };
+    if plan.die_with_us {
+        let signal = libc::SIGKILL as c_ulong;
+        // SAFETY: no memory is involved.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) } < 0 {
+            return Err(c"setting the parent-death signal");
+        }
+    }
+    Ok(())
+}
+
+/// Closes every descriptor from this one on.
+pub(super) fn close_from(first: c_int) {
+    // SAFETY: closing is all it does, and nobody in this process uses those descriptors any more.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, c_int::MAX, 0) };
+    if closed < 0 {
+        // Kernels before 5.9.
+        for fd in first..65_536 {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+fn write_file(path: &CStr, text: &CStr) -> Option<()> {
+    let bytes = text.to_bytes();
+    // SAFETY: the path is a C string, and pointer and length are those of a slice.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return None;
+        }
+        let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
+        if written != bytes.len() as isize {
+            return None;
+        }
+        libc::close(fd);
+    }
+    Some(())
+}
+
+/// The user-space form of the capability sets: header, then two words of each set.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: c_int,
+}
+
+/// Effective, permitted and inheritable bits of 32 capabilities.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityWords {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
+/// Carries the capabilities in the user namespace over the exec of the stage: an ordinary user's process loses them
+/// there unless they are ambient.
+fn keep_capabilities() -> Option<()> {
+    let header = CapabilityHeader {
+        version: CAPABILITY_VERSION_3,
+        pid: 0,
+    };
+    let mut words = [CapabilityWords::default(); 2];
+    // SAFETY: header and words have the layout of version 3, which has two words.
+    if unsafe { libc::syscall(libc::SYS_capget, &raw const header, &raw mut words) } < 0 {
+        return None;
+    }
+    for word in &mut words {
+        word.inheritable = word.permitted;
+    }
+    // SAFETY: as above.
+    if unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const words) } < 0 {
+        return None;
+    }
+    for capability in 0..64_u32 {
+        if words[(capability / 32) as usize].permitted >> (capability % 32) & 1 == 1 {
+            let raise = libc::PR_CAP_AMBIENT_RAISE as c_ulong;
+            let capability = c_ulong::from(capability);
+            // SAFETY: no memory is involved.
+            if unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, capability, 0, 0) } < 0 {
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+/// Gives up every capability, ambient ones included.
+pub(super) fn drop_capabilities() -> bool {
+    let header = CapabilityHeader {
+        version: CAPABILITY_VERSION_3,
+        pid: 0,
+    };
+    let words = [CapabilityWords::default(); 2];
+    let clear = libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong;
+    // SAFETY: header and words have the layout of version 3; prctl takes numbers only.
+    unsafe {
+        libc::prctl(libc::PR_CAP_AMBIENT, clear, 0, 0, 0);
+        libc::syscall(libc::SYS_capset, &raw const header, &raw const words) == 0
+    }
+}

@@ -1,0 +1,346 @@
+//! A room with a worker in it, as the supervisor holds it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::pipe2;
+
+use super::adopted::{self, Adopting};
+use super::cgroup::Cgroup;
+use super::launch::{self, Launch, Launched};
+use super::procfs::{self, Process};
+use super::sys::{self, Received};
+use super::talk::{MAX_REPORT, Order, Report, Word};
+use super::{Isolation, RoomSpec, Rung, isolation};
+
+/// Why a room could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the room could not be made: {0}")]
+pub(crate) struct RoomError(String);
+
+/// What the stage's socket gave.
+pub(crate) enum Heard {
+    /// A report.
+    Report(Report),
+    /// Nothing now.
+    Nothing,
+    /// The stage is gone.
+    Closed,
+}
+
+/// A room with a worker in it.
+pub(crate) struct Room {
+    /// The worker's standard input; taken to close it.
+    pub(crate) stdin: Option<OwnedFd>,
+    /// The worker's standard output.
+    pub(crate) stdout: OwnedFd,
+    /// The worker's standard error.
+    pub(crate) stderr: OwnedFd,
+    /// What the room has; complete once [`Report::Started`] was heard.
+    pub(crate) isolation: Isolation,
+    /// Just before the start, on the monotonic clock.
+    pub(crate) spawned_at: u64,
+    /// The same on the boot-time clock.
+    pub(crate) spawned_at_boottime: u64,
+    control: OwnedFd,
+    stage: sys::Child,
+    rung: Rung,
+    cgroup: Option<Cgroup>,
+    scratch: PathBuf,
+    worker: Option<i32>,
+    said_empty: bool,
+    _adopting: Option<Adopting>,
+}
+
+/// What was left of a room.
+pub(crate) struct Closed {
+    /// True when nothing is alive in it.
+    pub(crate) empty: bool,
+    /// What is still alive, with its state, when it could not be emptied.
+    pub(crate) unkillable: Vec<(i32, char)>,
+    /// CPU time of everything that ran in it, when a control group counted it.
+    pub(crate) cpu: Option<Duration>,
+    /// Why the scratch directory is still there, if it is.
+    pub(crate) scratch_left: Option<String>,
+}
+
+impl Room {
+    /// Makes a room and starts the worker in it, on the given rung.
+    pub(crate) fn open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
+        let say = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| RoomError(format!("{what}: {error}"))
+        };
+        let program = spec.program().map_err(RoomError)?;
+        let scratch = std::path::absolute(&spec.scratch).map_err(say("scratch"))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&scratch)
+            .map_err(say(&scratch.display().to_string()))?;
+        let cgroup = rung
+            .has_cgroup()
+            .then(|| Cgroup::create(&spec.run_id))
+            .transpose()
+            .map_err(RoomError)?;
+        let order = Order {
+            rung,
+            cores: spec.cores.clone(),
+            scratch: scratch.clone(),
+            cgroup: cgroup
+                .as_ref()
+                .map_or_else(PathBuf::new, |group| group.path().to_owned()),
+            program,
+            env: spec.env.clone(),
+            arguments: spec.command.clone(),
+        };
+        let order = order
+            .encode()
+            .map_err(|error| RoomError(error.to_string()))?;
+        let order = sys::memory_file(&order).map_err(say("the order"))?;
+        let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|error| say("a pipe")(error.into()));
+        let (stdin_worker, stdin) = pipe()?;
+        let (stdout, stdout_worker) = pipe()?;
+        let (stderr, stderr_worker) = pipe()?;
+        let (control, control_stage) = sys::message_sockets().map_err(say("sockets"))?;
+        for ours in [&stdin, &stdout, &stderr] {
+            fcntl(ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .map_err(|error| say("a pipe")(error.into()))?;
+        }
+        let mut descriptors = vec![
+            stdin_worker,
+            stdout_worker,
+            stderr_worker,
+            control_stage,
+            order,
+        ];
+        let group_fd = cgroup
+            .as_ref()
+            .map(|group| group.fd().try_clone_to_owned())
+            .transpose()
+            .map_err(say("the control group"))?;
+        let mut start_in = None;
+        match rung {
+            Rung::K3b => descriptors.extend(group_fd),
+            _ => start_in = group_fd,
+        }
+        let user_namespace = rung.has_pid_namespace() && !sys::can_make_namespaces();
+        let adopting = (!rung.has_pid_namespace())
+            .then(Adopting::begin)
+            .transpose()
+            .map_err(say("preparing to adopt orphans"))?;
+        let Launched {
+            child,
+            monotonic,
+            boottime,
+        } = launch::start(Launch {
+            descriptors,
+            namespaces: namespaces(rung, user_namespace),
+            cgroup: start_in,
+            die_with_us: rung.has_pid_namespace(),
+        })
+        .map_err(|error| RoomError(error.to_string()))?;
+        adopted::register(child.pid);
+        Ok(Self {
+            stdin: Some(stdin),
+            stdout,
+            stderr,
+            isolation: isolation::planned(rung, user_namespace, &spec.cores),
+            spawned_at: monotonic,
+            spawned_at_boottime: boottime,
+            control,
+            stage: child,
+            rung,
+            cgroup,
+            scratch,
+            worker: None,
+            said_empty: false,
+            _adopting: adopting,
+        })
+    }
+
+    /// Readable when the stage has something to say or is gone.
+    pub(crate) fn control_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// What the stage says, without waiting.
+    pub(crate) fn hear(&mut self) -> Heard {
+        let mut buffer = [0; MAX_REPORT];
+        loop {
+            match sys::receive(self.control.as_fd(), &mut buffer) {
+                Received::Message(length) => match Report::decode(&buffer[..length]) {
+                    Some(report) => {
+                        self.note(&report);
+                        return Heard::Report(report);
+                    }
+                    None => {}
+                },
+                Received::Nothing => return Heard::Nothing,
+                Received::Closed => return Heard::Closed,
+            }
+        }
+    }
+
+    fn note(&mut self, report: &Report) {
+        match report {
+            Report::Started { pid, missing } => {
+                if !self.rung.has_pid_namespace() {
+                    self.worker = Some(*pid);
+                }
+                self.isolation.mark_missing(missing);
+            }
+            Report::Empty => self.said_empty = true,
+            _ => {}
+        }
+    }
+
+    /// Asks the worker to leave: SIGTERM to its process group.
+    pub(crate) fn terminate(&self) {
+        let _ = sys::send(self.control.as_fd(), Word::Terminate.encode());
+    }
+
+    /// Kills everything in the room. May be called again.
+    pub(crate) fn kill(&self) {
+        if let Some(group) = &self.cgroup {
+            let _ = group.kill();
+        }
+        if self.rung.has_pid_namespace() {
+            let _ = sys::pidfd_kill(self.stage.pidfd.as_fd(), libc::SIGKILL);
+        } else {
+            // A worker of the same user may have stopped the guardian.
+            let _ = sys::pidfd_kill(self.stage.pidfd.as_fd(), libc::SIGCONT);
+            let _ = sys::send(self.control.as_fd(), Word::Kill.encode());
+        }
+    }
+
+    /// Waits until the room that was killed is empty, at most `bound`, and takes it down.
+    pub(crate) fn close(mut self, bound: Duration) -> Closed {
+        let end = Instant::now() + bound;
+        let ended = self.await_stage(end);
+        while !matches!(self.hear(), Heard::Nothing | Heard::Closed) {}
+        if ended {
+            adopted::forget(self.stage.pid);
+            if self.rung == Rung::K1 && !self.said_empty {
+                adopted::sweep(self.spawned_at, end);
+            }
+        }
+        let empty = ended && self.await_rest(end);
+        let unkillable = if empty { Vec::new() } else { self.alive() };
+        let cpu = self.cgroup.as_ref().and_then(Cgroup::cpu);
+        let scratch_left = remove_scratch(&self.scratch)
+            .err()
+            .map(|error| format!("{}: {error}", self.scratch.display()));
+        Closed {
+            empty,
+            unkillable,
+            cpu,
+            scratch_left,
+        }
+    }
+
+    /// Waits for the stage to end, and reaps it. The init of a pid namespace ends after everything else in it.
+    fn await_stage(&self, end: Instant) -> bool {
+        loop {
+            match sys::pidfd_reap(self.stage.pidfd.as_fd()) {
+                Ok(true) => return true,
+                // Somebody who ignores SIGCHLD in this process made the kernel reap it.
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return true,
+                _ => {}
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let mut ready = [PollFd::new(self.stage.pidfd.as_fd(), PollFlags::POLLIN)];
+            let wait = PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+            let _ = poll(&mut ready, wait);
+        }
+    }
+
+    /// Waits for what no ended stage stands for.
+    fn await_rest(&self, end: Instant) -> bool {
+        let gone = || match (&self.cgroup, self.rung) {
+            (Some(group), _) => group.is_empty(),
+            (None, Rung::K0) => self.alive().is_empty(),
+            (None, Rung::K1) => self.said_empty || self.alive().is_empty(),
+            (None, _) => true,
+        };
+        loop {
+            if gone() {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// What is alive of the room, as far as this rung can tell.
+    fn alive(&self) -> Vec<(i32, char)> {
+        let all = procfs::processes();
+        let found: Vec<Process> = if let Some(group) = &self.cgroup {
+            let members = group.members();
+            all.into_iter()
+                .filter(|process| members.contains(&process.pid))
+                .collect()
+        } else if let Some(worker) = self.worker {
+            let mut found = procfs::descendants(self.stage.pid, &all);
+            found.extend(all.iter().filter(|process| process.session == worker));
+            found
+        } else {
+            procfs::descendants(self.stage.pid, &all)
+        };
+        let mut alive: Vec<(i32, char)> = found
+            .iter()
+            .filter(|process| process.alive())
+            .map(|process| (process.pid, process.state))
+            .collect();
+        alive.sort_unstable();
+        alive.dedup();
+        alive
+    }
+}
+
+fn namespaces(rung: Rung, user_namespace: bool) -> i32 {
+    if !rung.has_pid_namespace() {
+        return 0;
+    }
+    let user = if user_namespace {
+        libc::CLONE_NEWUSER
+    } else {
+        0
+    };
+    libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | user
+}
+
+/// Removes the scratch directory; directories the worker made unreadable are opened first.
+fn remove_scratch(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            unlock(path);
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn unlock(path: &Path) {
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    let Ok(entries) = fs::read_dir(path) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            unlock(&entry.path());
+        }
+    }
+}

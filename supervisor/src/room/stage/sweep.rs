@@ -1,0 +1,250 @@
+//! The stage's watch over the worker: reaping, reporting, and emptying the room.
+
+use std::collections::HashSet;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
+
+use super::super::cgroup;
+use super::super::procfs::{self, Process};
+use super::super::talk::{Order, Report, SETTLE, Word};
+use super::super::{Rung, sys};
+use super::worker::Worker;
+use super::{Control, Gone};
+
+/// How long a guardian whose supervisor is dead goes on trying to empty the room.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Watches until the room is empty or nobody is left to tell.
+pub(super) fn watch(control: &Control, order: &Order, worker: &Worker) -> i32 {
+    let mut watch = Watch {
+        control,
+        order,
+        worker: Pid::from_raw(worker.pid),
+        ended: None,
+        told_left: false,
+    };
+    watch.run()
+}
+
+struct Watch<'a> {
+    control: &'a Control,
+    order: &'a Order,
+    worker: Pid,
+    /// When the worker itself ended.
+    ended: Option<Instant>,
+    told_left: bool,
+}
+
+impl Watch<'_> {
+    fn run(&mut self) -> i32 {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let Ok(signals) = SignalFd::with_flags(&mask, flags) else {
+            return 2;
+        };
+        loop {
+            self.reap();
+            self.tell_left();
+            let wait = if self.ended.is_some() && !self.told_left {
+                PollTimeout::from(2_u8)
+            } else {
+                PollTimeout::NONE
+            };
+            let mut ready = [
+                PollFd::new(self.control.0.as_fd(), PollFlags::POLLIN),
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            ];
+            let _ = poll(&mut ready, wait);
+            while let Ok(Some(_)) = signals.read_signal() {}
+            match self.control.hear() {
+                Ok(None) => {}
+                Ok(Some(Word::Terminate)) => self.terminate(),
+                Ok(Some(Word::Kill)) => {
+                    self.empty(None);
+                    self.control.report(&Report::Empty);
+                    return 0;
+                }
+                // The kernel kills the rest of a pid namespace with its init.
+                Err(Gone) if self.order.rung.has_pid_namespace() => return 0,
+                Err(Gone) => {
+                    self.empty(Some(PATIENCE));
+                    if !self.order.cgroup.as_os_str().is_empty() {
+                        let _ = cgroup::remove(&self.order.cgroup);
+                    }
+                    return 0;
+                }
+            }
+        }
+    }
+
+    /// Takes note of everything that ended.
+    fn reap(&mut self) -> Reaped {
+        let mut any = false;
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the answer. The raw status is wanted as the kernel gives it.
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::__WALL) };
+            match pid {
+                1.. => {
+                    any = true;
+                    if pid == self.worker.as_raw() && self.ended.is_none() {
+                        self.ended = Some(Instant::now());
+                        let at = sys::monotonic_ns();
+                        self.control.report(&Report::Ended { status, at });
+                    }
+                }
+                0 => return if any { Reaped::Some } else { Reaped::Nothing },
+                _ if Errno::last() == Errno::EINTR => {}
+                _ => return Reaped::NoChild,
+            }
+        }
+    }
+
+    /// Tells how many processes outlived the worker, as soon as it is none, or after they had time to leave.
+    fn tell_left(&mut self) {
+        let Some(ended) = self.ended else { return };
+        if self.told_left {
+            return;
+        }
+        let processes = self.left();
+        if processes == 0 || ended.elapsed() >= SETTLE {
+            self.told_left = true;
+            self.control.report(&Report::Left {
+                processes,
+                cpu_ns: cpu_ns(),
+            });
+        }
+    }
+
+    /// Living processes of the room, the stage left out.
+    fn left(&self) -> u32 {
+        let own = std::process::id() as i32;
+        match self.order.rung {
+            // Without a /proc of our own this counts too much; then the room is known only by reaping, and what is left is
+            // counted as far as it is our child.
+            Rung::K4 | Rung::K3a if own == 1 && own_proc() => {
+                alive(&procfs::processes(), |process| process.pid != own)
+            }
+            Rung::K4 | Rung::K3a => u32::from(self.has_children()),
+            Rung::K3b => {
+                let mut members = Vec::new();
+                cgroup::collect_members(&self.order.cgroup, &mut members);
+                let members: HashSet<i32> = members.into_iter().collect();
+                let all: Vec<Process> = members.into_iter().filter_map(Process::read).collect();
+                alive(&all, |_| true)
+            }
+            Rung::K1 => alive(&procfs::descendants(own, &procfs::processes()), |_| true),
+            Rung::K0 => {
+                let session = self.worker.as_raw();
+                alive(&procfs::processes(), |process| process.session == session)
+            }
+        }
+    }
+
+    /// True while a child of ours has not been reaped.
+    #[expect(clippy::unused_self, reason = "reads as a question about the watch")]
+    fn has_children(&self) -> bool {
+        !matches!(
+            nix::sys::wait::waitid(
+                nix::sys::wait::Id::All,
+                nix::sys::wait::WaitPidFlag::WEXITED
+                    | nix::sys::wait::WaitPidFlag::WNOHANG
+                    | nix::sys::wait::WaitPidFlag::WNOWAIT
+            ),
+            Err(Errno::ECHILD)
+        )
+    }
+
+    fn terminate(&self) {
+        if self.ended.is_none() {
+            let _ = killpg(self.worker, Signal::SIGTERM);
+            let _ = killpg(self.worker, Signal::SIGCONT);
+        }
+    }
+
+    /// Kills until nothing is left, or until `patience` is over.
+    fn empty(&mut self, patience: Option<Duration>) {
+        let begun = Instant::now();
+        loop {
+            self.strike();
+            let reaped = self.reap();
+            let done = match self.order.rung {
+                Rung::K3b => {
+                    matches!(reaped, Reaped::NoChild) && cgroup::is_empty(&self.order.cgroup)
+                }
+                Rung::K0 => self.ended.is_some(),
+                _ => matches!(reaped, Reaped::NoChild),
+            };
+            if done || patience.is_some_and(|patience| begun.elapsed() > patience) {
+                return;
+            }
+            // The supervisor may have died meanwhile; the work stays the same, but it then has an end.
+            if patience.is_none() && self.control.hear().is_err() {
+                return self.empty(Some(PATIENCE));
+            }
+            if matches!(reaped, Reaped::Nothing) {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
+    }
+
+    fn strike(&self) {
+        match self.order.rung {
+            Rung::K4 | Rung::K3a => {
+                let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+            }
+            Rung::K3b => {
+                let _ = cgroup::kill(&self.order.cgroup);
+                self.strike_children();
+            }
+            Rung::K1 => self.strike_children(),
+            Rung::K0 => {
+                let _ = killpg(self.worker, Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// Kills every child. What they leave behind becomes our child in turn, and is killed in the next round. Only children
+    /// are struck: their numbers stay theirs until we reap them, so nobody else is ever hit.
+    #[expect(clippy::unused_self, reason = "reads as an act of the watch")]
+    fn strike_children(&self) {
+        for child in procfs::children_of_self() {
+            let _ = kill(Pid::from_raw(child), Signal::SIGKILL);
+        }
+    }
+}
+
+enum Reaped {
+    Some,
+    Nothing,
+    NoChild,
+}
+
+fn alive(processes: &[Process], wanted: impl Fn(&Process) -> bool) -> u32 {
+    processes
+        .iter()
+        .filter(|process| process.alive() && wanted(process))
+        .count() as u32
+}
+
+/// True when /proc shows our own pid namespace.
+fn own_proc() -> bool {
+    std::fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == "1")
+}
+
+/// CPU time of every descendant that ended and was reaped.
+fn cpu_ns() -> u64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| {
+        let total = usage.user_time() + usage.system_time();
+        u64::try_from(total.num_nanoseconds()).unwrap_or(0)
+    })
+}

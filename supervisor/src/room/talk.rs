@@ -1,0 +1,291 @@
+//! What the supervisor and the stage of a room tell each other.
+//!
+//! The order goes down once, in a memory file, so that no environment variable shows up on a command line. Reports come
+//! up and signals go down as single messages on a pair of sockets that no worker can reach.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Rung;
+
+/// First argument of the stage.
+pub(super) const STAGE_WORD: &str = "__proctor-room";
+/// First argument of the program a probe starts: it only waits.
+pub(super) const PROBE_WORD: &str = "__proctor-probe";
+/// The stage's descriptor of the sockets.
+pub(super) const CONTROL_FD: i32 = 3;
+/// The stage's descriptor of the order.
+pub(super) const ORDER_FD: i32 = 4;
+/// The stage's descriptor of the room's cgroup2 directory, where the guardian needs it.
+pub(super) const CGROUP_FD: i32 = 5;
+/// How long processes that outlive the worker may take to leave by themselves before they count as leaked, and how long
+/// a pipe may stay open before it counts as leaked.
+pub(crate) const SETTLE: Duration = Duration::from_millis(100);
+/// The longest report.
+pub(super) const MAX_REPORT: usize = 4096;
+
+/// What the stage is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) rung: Rung,
+    pub(super) cores: Vec<usize>,
+    /// Working directory of the worker.
+    pub(super) scratch: PathBuf,
+    /// Directory of the room's cgroup2; empty when there is none.
+    pub(super) cgroup: PathBuf,
+    /// The file to execute.
+    pub(super) program: PathBuf,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// A text of the order holds a NUL byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an argument, environment variable or path holds a NUL byte")]
+pub(crate) struct HoldsNul;
+
+impl Order {
+    /// The order as NUL-terminated texts: rung, cores, paths, number of variables, variables, arguments.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, HoldsNul> {
+        let mut bytes = Vec::new();
+        let mut put = |text: &[u8]| {
+            if text.contains(&0) {
+                return Err(HoldsNul);
+            }
+            bytes.extend_from_slice(text);
+            bytes.push(0);
+            Ok(())
+        };
+        put(self.rung.name().as_bytes())?;
+        let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
+        put(cores.join(",").as_bytes())?;
+        put(self.scratch.as_os_str().as_bytes())?;
+        put(self.cgroup.as_os_str().as_bytes())?;
+        put(self.program.as_os_str().as_bytes())?;
+        put(self.env.len().to_string().as_bytes())?;
+        for (name, value) in &self.env {
+            let mut variable = name.as_bytes().to_vec();
+            variable.push(b'=');
+            variable.extend_from_slice(value.as_bytes());
+            put(&variable)?;
+        }
+        for argument in &self.arguments {
+            put(argument.as_bytes())?;
+        }
+        Ok(bytes)
+    }
+
+    /// Reads what [`Order::encode`] wrote; `None` when it is not one.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut texts = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
+        let mut text = || texts.next();
+        let utf8 = |bytes| std::str::from_utf8(bytes).ok();
+        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+        let rung = utf8(text()?)?.parse().ok()?;
+        let cores = utf8(text()?)?
+            .split_terminator(',')
+            .map(|core| core.parse().ok())
+            .collect::<Option<Vec<usize>>>()?;
+        let scratch = path(text()?);
+        let cgroup = path(text()?);
+        let program = path(text()?);
+        let variables: usize = utf8(text()?)?.parse().ok()?;
+        let mut env = Vec::new();
+        for _ in 0..variables {
+            let variable = text()?;
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            env.push((
+                OsString::from_vec(variable[..at].to_vec()),
+                OsString::from_vec(variable[at + 1..].to_vec()),
+            ));
+        }
+        let arguments = texts
+            .map(|bytes| OsString::from_vec(bytes.to_vec()))
+            .collect();
+        Some(Self {
+            rung,
+            cores,
+            scratch,
+            cgroup,
+            program,
+            env,
+            arguments,
+        })
+    }
+}
+
+/// What the stage says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The worker was started, under this number in the stage's pid namespace. `missing` names protections that could
+    /// not be had, with the reason.
+    Started {
+        pid: i32,
+        missing: Vec<(String, String)>,
+    },
+    /// The worker could not be started.
+    Failed { reason: String },
+    /// The worker ended, with this raw wait status, at this time of the monotonic clock.
+    Ended { status: i32, at: u64 },
+    /// This many processes were left when the worker had ended and [`SETTLE`] had passed; CPU time of all that ended so
+    /// far.
+    Left { processes: u32, cpu_ns: u64 },
+    /// The guardian has no child left.
+    Empty,
+}
+
+impl Report {
+    /// The message.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let text = match self {
+            Self::Started { pid, missing } => {
+                let mut text = format!("S{pid}");
+                for (name, reason) in missing {
+                    text.push('\0');
+                    text.push_str(name);
+                    text.push('=');
+                    text.extend(reason.chars().filter(|c| *c != '\0').take(200));
+                }
+                text
+            }
+            Self::Failed { reason } => {
+                format!("F{}", reason.chars().take(500).collect::<String>())
+            }
+            Self::Ended { status, at } => format!("E{status} {at}"),
+            Self::Left { processes, cpu_ns } => format!("L{processes} {cpu_ns}"),
+            Self::Empty => "0".to_owned(),
+        };
+        text.into_bytes()
+    }
+
+    /// Reads a message; `None` when it is none.
+    pub(super) fn decode(message: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(message).ok()?;
+        let rest = text.get(1..)?;
+        Some(match text.as_bytes()[0] {
+            b'S' => {
+                let mut parts = rest.split('\0');
+                let pid = parts.next()?.parse().ok()?;
+                let missing = parts
+                    .map(|part| {
+                        let (name, reason) = part.split_once('=')?;
+                        Some((name.to_owned(), reason.to_owned()))
+                    })
+                    .collect::<Option<Vec<_>>>()?;
+                Self::Started { pid, missing }
+            }
+            b'F' => Self::Failed {
+                reason: rest.to_owned(),
+            },
+            b'E' => {
+                let (status, at) = rest.split_once(' ')?;
+                Self::Ended {
+                    status: status.parse().ok()?,
+                    at: at.parse().ok()?,
+                }
+            }
+            b'L' => {
+                let (processes, cpu_ns) = rest.split_once(' ')?;
+                Self::Left {
+                    processes: processes.parse().ok()?,
+                    cpu_ns: cpu_ns.parse().ok()?,
+                }
+            }
+            b'0' => Self::Empty,
+            _ => return None,
+        })
+    }
+}
+
+/// What the supervisor says after the order. Closing the sockets means: kill everything and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Send SIGTERM to the worker's process group, and let it run if it is stopped.
+    Terminate,
+    /// Kill everything.
+    Kill,
+}
+
+impl Word {
+    /// The message.
+    pub(super) fn encode(self) -> &'static [u8] {
+        match self {
+            Self::Terminate => b"T",
+            Self::Kill => b"K",
+        }
+    }
+
+    /// Reads a message; `None` when it is none.
+    pub(super) fn decode(message: &[u8]) -> Option<Self> {
+        match message {
+            b"T" => Some(Self::Terminate),
+            b"K" => Some(Self::Kill),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_reads_back_to_the_byte() {
+        let order = Order {
+            rung: Rung::K3b,
+            cores: vec![0, 5],
+            scratch: "/tmp/a b".into(),
+            cgroup: PathBuf::new(),
+            program: "/bin/x".into(),
+            env: vec![("A".into(), "b=c\n".into()), ("EMPTY".into(), "".into())],
+            arguments: vec![
+                "x".into(),
+                "".into(),
+                OsString::from_vec(vec![0xff, b' ', 0x80]),
+            ],
+        };
+        assert_eq!(Order::decode(&order.encode().unwrap()), Some(order));
+        assert_eq!(Order::decode(b""), None);
+        assert_eq!(Order::decode(b"K4\0"), None);
+    }
+
+    #[test]
+    fn nul_bytes_are_refused() {
+        let order = Order {
+            rung: Rung::K4,
+            cores: Vec::new(),
+            scratch: "/".into(),
+            cgroup: PathBuf::new(),
+            program: "/x".into(),
+            env: vec![("A\0".into(), "".into())],
+            arguments: Vec::new(),
+        };
+        assert_eq!(order.encode(), Err(HoldsNul));
+    }
+
+    #[test]
+    fn reports_read_back() {
+        for report in [
+            Report::Started {
+                pid: 2,
+                missing: vec![("private_proc".into(), "mount: a=b".into())],
+            },
+            Report::Failed {
+                reason: "no such file".into(),
+            },
+            Report::Ended { status: 139, at: 7 },
+            Report::Left {
+                processes: 3,
+                cpu_ns: 9,
+            },
+            Report::Empty,
+        ] {
+            assert_eq!(Report::decode(&report.encode()), Some(report));
+        }
+        for bad in [&b""[..], b"S", b"Sx", b"E1", b"\xff", b"L1 x"] {
+            assert_eq!(Report::decode(bad), None);
+        }
+    }
+}
