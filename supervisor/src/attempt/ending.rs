@@ -57,6 +57,8 @@ pub struct Facts {
     pub emptying_seconds: f64,
     /// Seconds from the deadline until SIGKILL was sent; `None` when the deadline did not end the attempt.
     pub kill_delay_seconds: Option<f64>,
+    /// Why the scratch directory could not be removed, if it could not.
+    pub scratch_left: Option<String>,
 }
 
 impl Facts {
@@ -74,6 +76,7 @@ impl Facts {
             "room_empty" => self.room_empty,
             "emptying_seconds" => self.emptying_seconds,
             "kill_delay_seconds" => self.kill_delay_seconds.map_or(Value::Null, Value::Float),
+            "scratch_left" => self.scratch_left.as_deref().map_or(Value::Null, Value::from),
         }
     }
 }

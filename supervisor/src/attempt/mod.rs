@@ -3,6 +3,9 @@
 mod control;
 mod ending;
 mod exam;
+mod machine;
+mod shell;
+mod stderr_log;
 
 use std::time::Duration;
 
@@ -12,14 +15,28 @@ pub use control::{Control, Stop};
 pub use ending::{Ending, Facts, WaitStatus};
 pub use exam::{Exam, Progress};
 
-use crate::room::{Isolation, RoomSpec};
+use crate::room::{Isolation, Room, RoomSpec, best_rung};
 
 /// Runs one attempt: makes the room, puts the questions, empties the room, gives the verdict. Blocks until the room is
 /// empty. `budget` runs from spawn to verdict.
+///
+/// Writing to a worker that closed its input relies on SIGPIPE being ignored in this process, which is what Rust
+/// programs do unless they change it.
 pub fn run(room: &RoomSpec, budget: Duration, exam: &mut dyn Exam, control: &Control) -> Ending {
-    let _ = (room, budget, exam.count(), control.stop());
-    Ending::not_started(
-        Outcome::Infrastructure("rooms are not built yet".into()),
-        Isolation::none(),
-    )
+    let not_started = |outcome| Ending::not_started(outcome, Isolation::none());
+    if let Some(stop) = control.stop() {
+        return not_started(if stop.cancelled {
+            Outcome::Cancelled
+        } else {
+            Outcome::Interrupted
+        });
+    }
+    let rung = match room.containment.map_or_else(best_rung, Ok) {
+        Ok(rung) => rung,
+        Err(reason) => return not_started(Outcome::Infrastructure(reason)),
+    };
+    match Room::open(room, rung) {
+        Ok(stands) => shell::converse(stands, room, budget, exam, control),
+        Err(error) => not_started(Outcome::Infrastructure(error.to_string())),
+    }
 }

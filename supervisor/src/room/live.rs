@@ -73,6 +73,15 @@ pub(crate) struct Closed {
 impl Room {
     /// Makes a room and starts the worker in it, on the given rung.
     pub(crate) fn open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
+        let was_there = spec.scratch.exists();
+        let opened = Self::try_open(spec, rung);
+        if opened.is_err() && !was_there {
+            let _ = remove_scratch(&spec.scratch);
+        }
+        opened
+    }
+
+    fn try_open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
         let say = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| RoomError(format!("{what}: {error}"))
@@ -221,7 +230,7 @@ impl Room {
     }
 
     /// Waits until the room that was killed is empty, at most `bound`, and takes it down.
-    pub(crate) fn close(mut self, bound: Duration) -> Closed {
+    pub(crate) fn close(&mut self, bound: Duration) -> Closed {
         let end = Instant::now() + bound;
         let ended = self.await_stage(end);
         while !matches!(self.hear(), Heard::Nothing | Heard::Closed) {}

@@ -20,6 +20,7 @@ fn check(result: c_int) -> io::Result<c_int> {
     }
 }
 
+/// As [`check`], for calls without a wrapper.
 fn check_long(result: libc::c_long) -> io::Result<c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
@@ -59,14 +60,6 @@ pub(crate) fn readable_bytes(fd: BorrowedFd<'_>) -> usize {
     } else {
         usize::try_from(count).unwrap_or(0)
     }
-}
-
-/// A descriptor for a process, which unlike its number is never somebody else's.
-pub(super) fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
-    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Sends a signal to the process of a pidfd.

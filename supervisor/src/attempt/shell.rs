@@ -1,0 +1,614 @@
+//! The shell around the machine: one thread, one poll loop, and nothing that can wait without a bound.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use proctor_protocol::outcome::Outcome;
+use proctor_wire::ToWorker;
+use proctor_wire::limits::MAX_LINE_BYTES;
+
+use super::machine::{Action, Event, Machine};
+use super::stderr_log::StderrLog;
+use super::{Control, Ending, Exam, Facts, Progress, Stop, WaitStatus};
+use crate::room::{
+    Closed, Heard, Report, Room, RoomSpec, Rung, SETTLE, boottime_ns, monotonic_ns, readable_bytes,
+};
+
+/// How long a killed room may take to be empty before it counts as unkillable.
+const EMPTY_BOUND: Duration = Duration::from_secs(5);
+/// How long the count of leaked processes may take beyond [`SETTLE`].
+const LEFT_BOUND: Duration = Duration::from_millis(500);
+/// Bytes read from one pipe in one turn.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes written in one turn.
+const WRITE_BYTES: usize = 256 << 10;
+/// The least time between two reports of progress.
+const PROGRESS_NS: u64 = 50_000_000;
+/// How often a second request to stop is looked for during a grace period.
+const STOP_NS: u64 = 20_000_000;
+
+/// What the conversation needs next.
+enum Next {
+    Open(u32),
+    Finish,
+    Over,
+}
+
+/// Runs the attempt in a room that stands.
+pub(super) fn converse(
+    room: Room,
+    spec: &RoomSpec,
+    budget: Duration,
+    exam: &mut dyn Exam,
+    control: &Control,
+) -> Ending {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
+    let deadline = room.spawned_at.saturating_add(nanoseconds(budget));
+    let machine = Machine::new(exam.count(), deadline, nanoseconds(spec.grace));
+    let mut shell = Shell {
+        deadline,
+        room,
+        machine,
+        exam,
+        control,
+        stop: None,
+        stderr: None,
+        stdout_open: true,
+        stderr_open: true,
+        ended: false,
+        settling_since: None,
+        left: None,
+        killed_at: None,
+        leaked_pipe: false,
+        told_worker: false,
+        told_items_at: 0,
+        buffer: vec![0; READ_BYTES],
+    };
+    match StderrLog::create(&spec.stderr_log, spec.stderr_cap) {
+        Ok(log) => shell.stderr = Some(log),
+        Err(error) => shell.our_failure(format!("{}: {error}", spec.stderr_log.display())),
+    }
+    shell.questions();
+    shell.finish(spec)
+}
+
+struct Shell<'a> {
+    deadline: u64,
+    room: Room,
+    machine: Machine,
+    exam: &'a mut dyn Exam,
+    control: &'a Control,
+    stop: Option<Stop>,
+    stderr: Option<StderrLog>,
+    stdout_open: bool,
+    stderr_open: bool,
+    /// The worker itself has ended.
+    ended: bool,
+    settling_since: Option<u64>,
+    left: Option<(u32, u64)>,
+    killed_at: Option<u64>,
+    leaked_pipe: bool,
+    told_worker: bool,
+    told_items_at: u64,
+    buffer: Vec<u8>,
+}
+
+/// What is being sent.
+struct Feed<'a> {
+    messages: &'a mut dyn Iterator<Item = ToWorker>,
+    bytes: Vec<u8>,
+    written: usize,
+    kind: Kind,
+    begun: bool,
+    all_sent: bool,
+}
+
+/// What a feed is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Hello,
+    Dataset,
+    Finish,
+}
+
+impl<'a> Feed<'a> {
+    fn new(messages: &'a mut dyn Iterator<Item = ToWorker>, kind: Kind) -> Self {
+        Self {
+            messages,
+            bytes: Vec::new(),
+            written: 0,
+            kind,
+            begun: false,
+            all_sent: false,
+        }
+    }
+
+    /// Makes sure bytes are at hand; false when nothing is left.
+    fn fill(&mut self) -> Result<bool, String> {
+        while self.written == self.bytes.len() {
+            self.bytes.clear();
+            self.written = 0;
+            let Some(message) = self.messages.next() else {
+                return Ok(false);
+            };
+            serde_json::to_writer(&mut self.bytes, &message).map_err(|error| error.to_string())?;
+            if self.bytes.len() > MAX_LINE_BYTES {
+                return Err(format!(
+                    "a message of {} bytes is too long for the wire",
+                    self.bytes.len()
+                ));
+            }
+            self.bytes.push(b'\n');
+        }
+        Ok(true)
+    }
+}
+
+impl Shell<'_> {
+    /// Puts the questions, one dataset after the other, until nothing more is to be said.
+    fn questions(&mut self) {
+        let hello = self.exam.hello();
+        let mut next = self.pump(Feed::new(&mut std::iter::once(hello), Kind::Hello));
+        loop {
+            next = match next {
+                Next::Open(number) => match self.exam.open(number) {
+                    Ok(dataset) => {
+                        let items = dataset.item_count();
+                        self.event(Event::Opened { items });
+                        self.exam.progress(Progress::Dataset {
+                            dataset: number,
+                            items,
+                        });
+                        let mut messages = dataset.messages(number);
+                        self.pump(Feed::new(&mut messages, Kind::Dataset))
+                    }
+                    Err(error) => {
+                        self.our_failure(format!("opening dataset {number}: {error}"));
+                        self.pump(Feed::new(&mut std::iter::empty(), Kind::Hello))
+                    }
+                },
+                Next::Finish => {
+                    self.pump(Feed::new(&mut std::iter::once(ToWorker::Finish {}), Kind::Finish))
+                }
+                Next::Over => return,
+            };
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.machine.event(event, monotonic_ns());
+    }
+
+    fn our_failure(&mut self, reason: String) {
+        self.event(Event::OurFailure(reason));
+    }
+
+    /// Sends, listens and acts until the machine wants something new sent or the attempt is over.
+    fn pump(&mut self, mut feed: Feed<'_>) -> Next {
+        loop {
+            let now = monotonic_ns();
+            self.hear();
+            while let Some(action) = self.machine.next(now) {
+                match action {
+                    Action::Open(dataset) => return Next::Open(dataset),
+                    Action::Finish => return Next::Finish,
+                    other => self.act(other),
+                }
+            }
+            self.tell();
+            if self.killed_at.is_some() || self.settled() {
+                return Next::Over;
+            }
+            self.wait(&mut feed);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Store {
+                dataset,
+                scores,
+                elapsed,
+            } => {
+                let stored = self.exam.checkpoint(dataset, scores, seconds(elapsed));
+                self.stored(dataset, stored);
+            }
+            Action::Refused {
+                dataset,
+                error,
+                elapsed,
+            } => {
+                let stored = self.exam.failed(dataset, &error, seconds(elapsed));
+                self.stored(dataset, stored);
+            }
+            Action::Terminate => self.room.terminate(),
+            Action::Kill => self.kill(),
+            Action::Settle => self.settling_since = Some(monotonic_ns()),
+            // Only a living worker can be asked something.
+            Action::Open(_) | Action::Finish => {}
+        }
+    }
+
+    fn stored(&mut self, dataset: u32, stored: io::Result<()>) {
+        match stored {
+            Ok(()) => self.event(Event::Stored),
+            Err(error) => self.our_failure(format!("storing dataset {dataset}: {error}")),
+        }
+    }
+
+    fn kill(&mut self) {
+        self.room.kill();
+        self.killed_at.get_or_insert_with(monotonic_ns);
+    }
+
+    /// True when a worker that ended by itself was looked after, and the room can be emptied.
+    fn settled(&mut self) -> bool {
+        let Some(since) = self.settling_since else {
+            return false;
+        };
+        let waited = Duration::from_nanos(monotonic_ns().saturating_sub(since));
+        let pipe = !self.stdout_open || waited >= SETTLE;
+        let count = self.left.is_some() || waited >= SETTLE + LEFT_BOUND;
+        if pipe && count {
+            self.leaked_pipe = self.stdout_open;
+            self.kill();
+        }
+        pipe && count
+    }
+
+    /// Hears the stage out. When the worker has ended, everything it wrote before is looked at first.
+    fn hear(&mut self) {
+        loop {
+            match self.room.hear() {
+                Heard::Nothing => return,
+                Heard::Report(Report::Started { .. }) => self.exam.progress(Progress::Started),
+                Heard::Report(Report::Failed { reason }) => {
+                    self.ended = true;
+                    self.our_failure(format!("the worker could not be started: {reason}"));
+                }
+                Heard::Report(Report::Ended { status, at }) => {
+                    self.ended = true;
+                    self.last_words(at);
+                    self.machine.event(Event::Ended(wait_status(status)), at);
+                }
+                Heard::Report(Report::Left { processes, cpu_ns }) => {
+                    self.left = Some((processes, cpu_ns));
+                }
+                Heard::Report(Report::Empty) => {}
+                Heard::Closed => {
+                    if !self.ended {
+                        self.ended = true;
+                        self.our_failure("the room's own process ended before the worker".into());
+                    } else if self.settling_since.is_some() {
+                        self.left.get_or_insert((0, 0));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What was in the pipe when the worker ended was written in time; what comes after was written by somebody else.
+    fn last_words(&mut self, at: u64) {
+        let mut expected = readable_bytes(self.room.stdout.as_fd());
+        while expected > 0 && self.stdout_open {
+            let length = expected.min(READ_BYTES);
+            let count = self.read_stdout(length);
+            expected -= count.min(expected);
+            if count == 0 {
+                break;
+            }
+            while let Some(action) = self.machine.next(at) {
+                self.act(action);
+            }
+        }
+    }
+
+    /// Reads at most so many bytes of standard output; gives back how many came.
+    fn read_stdout(&mut self, length: usize) -> usize {
+        match nix::unistd::read(&self.room.stdout, &mut self.buffer[..length]) {
+            Ok(0) => self.stdout_open = false,
+            Ok(count) => {
+                self.machine.bytes(&self.buffer[..count]);
+                return count;
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(_) => self.stdout_open = false,
+        }
+        0
+    }
+
+    fn read_stderr(&mut self) -> usize {
+        match nix::unistd::read(&self.room.stderr, &mut self.buffer) {
+            Ok(0) => self.stderr_open = false,
+            Ok(count) => {
+                let written = self
+                    .stderr
+                    .as_mut()
+                    .map_or(Ok(()), |log| log.write(&self.buffer[..count]));
+                if let Err(error) = written {
+                    self.our_failure(format!("the log of standard error: {error}"));
+                }
+                return count;
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(_) => self.stderr_open = false,
+        }
+        0
+    }
+
+    /// Waits until something can be done, and does the reading and writing.
+    fn wait(&mut self, feed: &mut Feed<'_>) {
+        let sending = self.prepare(feed);
+        let ready = self.poll(sending);
+        if ready.stop
+            && let Some(stop) = self.control.stop()
+            && self.stop != Some(stop)
+        {
+            self.stop = Some(stop);
+            self.event(Event::Stop(stop));
+        }
+        if ready.stderr {
+            self.read_stderr();
+        }
+        if ready.stdout && !ready.control {
+            self.read_stdout(READ_BYTES);
+        }
+        if ready.stdin {
+            self.send(feed);
+        }
+    }
+
+    /// True when there is something to send.
+    fn prepare(&mut self, feed: &mut Feed<'_>) -> bool {
+        if self.room.stdin.is_none() || self.ended {
+            return false;
+        }
+        match feed.fill() {
+            Ok(more) => {
+                if !more && !feed.all_sent {
+                    feed.all_sent = true;
+                    match feed.kind {
+                        Kind::Hello => {}
+                        Kind::Dataset => self.event(Event::AllSent),
+                        // Nothing more will come.
+                        Kind::Finish => self.room.stdin = None,
+                    }
+                }
+                more
+            }
+            Err(reason) => {
+                self.our_failure(reason);
+                false
+            }
+        }
+    }
+
+    fn poll(&self, sending: bool) -> Ready {
+        let now = monotonic_ns();
+        let mut until = self.machine.wake_at();
+        let mut earlier = |at: u64| until = Some(until.map_or(at, |other| other.min(at)));
+        if let Some(since) = self.settling_since {
+            let settle = since + SETTLE.as_nanos() as u64;
+            earlier(if now < settle {
+                settle
+            } else {
+                settle + LEFT_BOUND.as_nanos() as u64
+            });
+        }
+        let stopping = self.stop.is_some();
+        if stopping {
+            earlier(now + STOP_NS);
+        }
+        let timeout = until.map(|at| {
+            TimeSpec::from_duration(Duration::from_nanos(at.saturating_sub(now)))
+        });
+        let mut polled: [Option<(BorrowedFd<'_>, PollFlags)>; 5] = [None; 5];
+        if sending && let Some(stdin) = &self.room.stdin {
+            polled[0] = Some((stdin.as_fd(), PollFlags::POLLOUT));
+        }
+        if self.stdout_open {
+            polled[1] = Some((self.room.stdout.as_fd(), PollFlags::POLLIN));
+        }
+        if self.stderr_open {
+            polled[2] = Some((self.room.stderr.as_fd(), PollFlags::POLLIN));
+        }
+        if !(self.ended && self.left.is_some()) {
+            polled[3] = Some((self.room.control_fd(), PollFlags::POLLIN));
+        }
+        if !stopping {
+            polled[4] = Some((self.control.wake_fd(), PollFlags::POLLIN));
+        }
+        let mut fds: Vec<PollFd<'_>> = polled
+            .iter()
+            .flatten()
+            .map(|(fd, flags)| PollFd::new(*fd, *flags))
+            .collect();
+        let _ = ppoll(&mut fds, timeout, None);
+        let mut answers = fds.iter().map(|fd| fd.any().unwrap_or(false));
+        let mut ready = polled.map(|wanted| wanted.is_some() && answers.next() == Some(true));
+        ready[4] |= stopping;
+        let [stdin, stdout, stderr, control, stop] = ready;
+        Ready {
+            stdin,
+            stdout,
+            stderr,
+            control,
+            stop,
+        }
+    }
+
+    /// Writes what fits without waiting.
+    fn send(&mut self, feed: &mut Feed<'_>) {
+        let mut sent = 0;
+        while sent < WRITE_BYTES {
+            match feed.fill() {
+                Ok(true) => {}
+                // `prepare` takes note in the next turn.
+                Ok(false) | Err(_) => return,
+            }
+            let Some(stdin) = &self.room.stdin else {
+                return;
+            };
+            match nix::unistd::write(stdin, &feed.bytes[feed.written..]) {
+                Ok(count) => {
+                    feed.written += count;
+                    sent += count;
+                    if feed.kind == Kind::Dataset && !feed.begun {
+                        feed.begun = true;
+                        self.event(Event::FirstByte);
+                    }
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return,
+                // The worker does not listen any more; how it ends is its own affair.
+                Err(_) => {
+                    self.room.stdin = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Tells the exam how it goes.
+    fn tell(&mut self) {
+        if !self.told_worker && !self.machine.worker.is_empty() {
+            self.told_worker = true;
+            let worker = self.machine.worker.as_str();
+            self.exam.progress(Progress::Hello { worker });
+        }
+        let now = monotonic_ns();
+        if now >= self.told_items_at
+            && let Some((dataset, done)) = self.machine.open_dataset()
+        {
+            self.told_items_at = now + PROGRESS_NS;
+            self.exam.progress(Progress::Items { dataset, done });
+        }
+    }
+
+    /// Empties the room and collects the facts.
+    fn finish(mut self, spec: &RoomSpec) -> Ending {
+        if self.killed_at.is_none() {
+            self.kill();
+        }
+        let Closed {
+            empty,
+            unkillable,
+            cpu,
+            scratch_left,
+        } = self.room.close(EMPTY_BOUND);
+        let emptied_at = monotonic_ns();
+        self.drain();
+        let output_cut = match self.stderr.take().map(|log| (log.total(), log.finish())) {
+            Some((total, cut)) => (total, cut.unwrap_or(total)),
+            None => (0, 0),
+        };
+        let (mut outcome, verdict_at) = self.machine.verdict().cloned().unwrap_or_else(|| {
+            let reason = "the attempt ended without a verdict".into();
+            (Outcome::Infrastructure(reason), emptied_at)
+        });
+        if !empty && spec.containment != Some(Rung::K0) {
+            outcome = Outcome::Infrastructure(format!("unkillable: {}", list(&unkillable)));
+        }
+        let wall = verdict_at.saturating_sub(self.room.spawned_at);
+        let monotonic = monotonic_ns().saturating_sub(self.room.spawned_at);
+        let boottime = boottime_ns().saturating_sub(self.room.spawned_at_boottime);
+        // The two clocks are read one after the other; below a millisecond that is all there is to it.
+        let suspended = Some(boottime.saturating_sub(monotonic))
+            .filter(|difference| *difference > 1_000_000)
+            .unwrap_or(0);
+        let (leaked_processes, reaped_cpu) = self.left.unwrap_or((0, 0));
+        let kill_delay = self
+            .killed_at
+            .filter(|_| self.machine.deadline_passed())
+            .map(|at| seconds(at.saturating_sub(self.deadline)));
+        Ending {
+            outcome,
+            facts: Facts {
+                leaked_processes,
+                leaked_pipe: self.leaked_pipe,
+                suspended_seconds: seconds(suspended),
+                late_rows: self.machine.late_rows,
+                output_cut: output_cut.1,
+                stdout_bytes: self.machine.stdout_bytes,
+                stderr_bytes: output_cut.0,
+                worker_error: self.machine.worker_error.clone(),
+                room_empty: empty,
+                emptying_seconds: seconds(emptied_at.saturating_sub(verdict_at)),
+                kill_delay_seconds: kill_delay,
+                scratch_left,
+            },
+            isolation: self.room.isolation.clone(),
+            wall_seconds: seconds(wall),
+            boottime_seconds: seconds(wall + suspended),
+            cpu_seconds: cpu
+                .map(|time| time.as_secs_f64())
+                .or_else(|| self.left.map(|_| seconds(reaped_cpu))),
+            cpu_exact: cpu.is_some(),
+            wait_status: self.machine.wait_status,
+            worker: self.machine.worker.clone(),
+            checkpoints: self.machine.checkpoints,
+        }
+    }
+
+    /// Reads what is left in the pipes of an empty room, at most what a pipe holds.
+    fn drain(&mut self) {
+        let mut left = READ_BYTES;
+        while left > 0 && self.stderr_open {
+            match self.read_stderr() {
+                0 => break,
+                count => left = left.saturating_sub(count),
+            }
+        }
+        let mut left = READ_BYTES;
+        let now = monotonic_ns();
+        while left > 0 && self.stdout_open {
+            match self.read_stdout(READ_BYTES) {
+                0 => break,
+                count => left = left.saturating_sub(count),
+            }
+            while self.machine.next(now).is_some() {}
+        }
+    }
+}
+
+/// `12 (D), 13 (Z)`, the first twenty.
+fn list(processes: &[(i32, char)]) -> String {
+    let texts: Vec<String> = processes
+        .iter()
+        .take(20)
+        .map(|(pid, state)| format!("{pid} ({state})"))
+        .collect();
+    if texts.is_empty() {
+        "processes that cannot be seen".to_owned()
+    } else {
+        texts.join(", ")
+    }
+}
+
+struct Ready {
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+    control: bool,
+    stop: bool,
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+fn wait_status(raw: i32) -> WaitStatus {
+    if libc::WIFSIGNALED(raw) {
+        WaitStatus::Signaled {
+            signal: libc::WTERMSIG(raw),
+            core: libc::WCOREDUMP(raw),
+        }
+    } else {
+        WaitStatus::Exited(libc::WEXITSTATUS(raw))
+    }
+}

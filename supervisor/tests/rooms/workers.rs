@@ -1,0 +1,265 @@
+//! The workers of these tests: one that behaves, and many that do not. Each is this test binary, started again.
+
+use std::io::{BufRead, Write, stdin, stdout};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::unistd::{Pid, getppid, setsid};
+use proctor_wire::{FromWorker, ToWorker};
+
+/// First argument of a worker.
+pub const WORD: &str = "--worker";
+
+/// Runs a worker by name.
+pub fn main(name: &str) {
+    match name {
+        "noop" => {}
+        "good" => good(usize::MAX),
+        "half" => good(1),
+        "exit-3" => {
+            good(usize::MAX);
+            std::process::exit(3);
+        }
+        "daemon" => {
+            leave("sleeper", Stdio::null());
+            good(usize::MAX);
+        }
+        "holder" => {
+            leave("sleeper", Stdio::inherit());
+            good(usize::MAX);
+        }
+        "brief-helper" => {
+            leave("brief", Stdio::null());
+            good(usize::MAX);
+        }
+        "late-row" => {
+            leave("late-writer", Stdio::inherit());
+            good(usize::MAX);
+        }
+        "hang" => forever(),
+        "daemon-and-hang" => {
+            leave("sleeper", Stdio::null());
+            forever();
+        }
+        "busy" => {
+            SigSet::all().thread_block().unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        "closes-all" => {
+            close_standard();
+            forever();
+        }
+        "silent-exit" => {}
+        "segv" => {
+            raise(Signal::SIGSEGV).unwrap();
+        }
+        "kill-self" => {
+            raise(Signal::SIGKILL).unwrap();
+        }
+        "exit-137" => std::process::exit(137),
+        "tree" => {
+            for _ in 0..200 {
+                leave("sleeper", Stdio::null());
+            }
+            forever();
+        }
+        "phoenix" => {
+            leave("phoenix-child", Stdio::null());
+            forever();
+        }
+        "phoenix-child" => {
+            let _ = setsid();
+            leave("phoenix-child", Stdio::null());
+        }
+        "kill-parent" => {
+            let _ = kill(getppid(), Signal::SIGKILL);
+            leave("sleeper", Stdio::null());
+            forever();
+        }
+        "stop-parent" => {
+            let _ = kill(getppid(), Signal::SIGSTOP);
+            forever();
+        }
+        "kill-group" => {
+            let _ = kill(Pid::from_raw(0), Signal::SIGKILL);
+            forever();
+        }
+        "stop-self" => {
+            raise(Signal::SIGSTOP).unwrap();
+            forever();
+        }
+        "flood-out" => flood(1),
+        "flood-err" => flood(2),
+        "flood-progress" => {
+            hello();
+            let line = b"{\"type\":\"progress\",\"items\":1}\n".repeat(1000);
+            while stdout().write_all(&line).is_ok() {}
+        }
+        "leaves-on-term" => {
+            // Terminates at once, but its child ignores the signal.
+            leave("busy", Stdio::null());
+            forever();
+        }
+        "nan" => {
+            hello();
+            wait_for_score();
+            println!("{{\"type\":\"scores\",\"start\":0,\"values\":[NaN,NaN,NaN]}}");
+            forever();
+        }
+        "look" => look(),
+        "make-files" => {
+            std::fs::create_dir_all("a/b").unwrap();
+            std::fs::write("a/b/c", "x").unwrap();
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions("a/b", std::fs::Permissions::from_mode(0)).unwrap();
+            good(usize::MAX);
+        }
+        "sleeper" => {
+            let _ = setsid();
+            forever();
+        }
+        "brief" => sleep(Duration::from_millis(20)),
+        "late-writer" => {
+            let _ = setsid();
+            let parent = getppid();
+            while getppid() == parent {
+                sleep(Duration::from_millis(1));
+            }
+            println!("{{\"type\":\"scores\",\"start\":0,\"values\":[1,1]}}");
+            forever();
+        }
+        other => panic!("no worker is called {other}"),
+    }
+}
+
+fn forever() -> ! {
+    loop {
+        sleep(Duration::from_secs(3600));
+    }
+}
+
+fn leave(name: &str, output: Stdio) {
+    Command::new("/proc/self/exe")
+        .args([WORD, name])
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+}
+
+fn close_standard() {
+    for fd in 0..3 {
+        let _ = nix::unistd::close(fd);
+    }
+}
+
+fn say(message: &FromWorker) {
+    let mut line = serde_json::to_vec(message).unwrap();
+    line.push(b'\n');
+    stdout().write_all(&line).unwrap();
+    stdout().flush().unwrap();
+}
+
+fn hello() {
+    say(&FromWorker::Hello {
+        protocol: proctor_wire::PROTOCOL_VERSION,
+        worker: "test worker".into(),
+    });
+}
+
+fn wait_for_score() {
+    for line in stdin().lock().lines() {
+        if line.unwrap().contains("\"type\":\"score\"") {
+            return;
+        }
+    }
+}
+
+/// Answers `limit` datasets, the score of an item being its number; then exits with code 0.
+fn good(limit: usize) {
+    hello();
+    let mut items = 0;
+    let mut answered = 0;
+    for line in stdin().lock().lines() {
+        match serde_json::from_str(&line.unwrap()).unwrap() {
+            ToWorker::Dataset { items: count, .. } => items = count,
+            ToWorker::Score { dataset } => {
+                say(&FromWorker::Scores {
+                    start: 0,
+                    values: (0..items).map(|item| item as f64).collect(),
+                });
+                say(&FromWorker::DatasetDone { dataset });
+                answered += 1;
+                if answered == limit {
+                    return;
+                }
+            }
+            ToWorker::Finish {} => return say(&FromWorker::Done {}),
+            _ => {}
+        }
+    }
+}
+
+/// One gigabyte without a line feed.
+fn flood(fd: i32) {
+    let block = vec![b'x'; 1 << 20];
+    for _ in 0..1024 {
+        let written = if fd == 1 {
+            stdout().write_all(&block)
+        } else {
+            std::io::stderr().write_all(&block)
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says on standard error what it sees of its room, then behaves.
+fn look() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        line.map_or("", |line| line.split_once(':').unwrap().1.trim()).to_owned()
+    };
+    let mut fds: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    fds.sort_unstable();
+    // The directory being read is the last one.
+    fds.pop();
+    let mut env: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
+    env.sort();
+    let sees_supervisor = std::env::var("SUPERVISOR").is_ok_and(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.contains("--driver"))
+    });
+    let core = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
+    let status_pipe = std::fs::read_dir(format!("/proc/{}/fd", getppid())).is_ok();
+    eprintln!(
+        "{}",
+        serde_json::json!({
+            "fds": fds,
+            "env": env,
+            "capabilities": field("CapEff"),
+            "no_new_privileges": field("NoNewPrivs"),
+            "umask": field("Umask"),
+            "blocked": field("SigBlk"),
+            "ignored": field("SigIgn"),
+            "cores": field("Cpus_allowed_list"),
+            "pid": std::process::id(),
+            "session": nix::unistd::getsid(None).unwrap().as_raw(),
+            "directory": std::env::current_dir().unwrap(),
+            "core_limit": core,
+            "sees_supervisor": sees_supervisor,
+            "opens_init": status_pipe,
+        })
+    );
+    good(usize::MAX);
+}
