@@ -281,13 +281,16 @@ impl Machine {
             }
             Ok(Some(line)) => FromWorker::parse(line).map_err(|error| error.to_string()),
             Err(LineTooLong) => {
-                // The rest of the stream is no longer kept.
+                // The rest of the stream cannot be cut into lines any more.
                 self.deaf = true;
                 self.lines = LineBuffer::new();
                 Err(LineTooLong.to_string())
             }
         };
-        if self.verdict.is_some() {
+        // After its last word nothing counts and nothing harms: a process the worker leaves behind may go on writing, and
+        // whether that comes before or after the worker's exit is chance.
+        let last_word = matches!(self.phase, Phase::Done(_) | Phase::GivenUp);
+        if self.verdict.is_some() || last_word {
             if let Ok(FromWorker::Scores { values, .. }) = message {
                 self.late_rows += values.len() as u64;
             }
@@ -377,8 +380,6 @@ impl Machine {
             (Phase::Asking(_), FromWorker::Done {}) => {
                 Err("`done` came before the worker was told to finish".into())
             }
-            (Phase::Done(_), _) => Err(format!("`{what}` came after `done`")),
-            (Phase::GivenUp, _) => Err(format!("`{what}` came after `worker_error`")),
             (_, _) => Err(format!("`{what}` came when nothing was asked")),
         }
     }

@@ -171,9 +171,10 @@ impl Shell<'_> {
                         self.pump(Feed::new(&mut std::iter::empty(), Kind::Hello))
                     }
                 },
-                Next::Finish => {
-                    self.pump(Feed::new(&mut std::iter::once(ToWorker::Finish {}), Kind::Finish))
-                }
+                Next::Finish => self.pump(Feed::new(
+                    &mut std::iter::once(ToWorker::Finish {}),
+                    Kind::Finish,
+                )),
                 Next::Over => return,
             };
         }
@@ -404,9 +405,8 @@ impl Shell<'_> {
         if stopping {
             earlier(now + STOP_NS);
         }
-        let timeout = until.map(|at| {
-            TimeSpec::from_duration(Duration::from_nanos(at.saturating_sub(now)))
-        });
+        let timeout =
+            until.map(|at| TimeSpec::from_duration(Duration::from_nanos(at.saturating_sub(now))));
         let mut polled: [Option<(BorrowedFd<'_>, PollFlags)>; 5] = [None; 5];
         if sending && let Some(stdin) = &self.room.stdin {
             polled[0] = Some((stdin.as_fd(), PollFlags::POLLOUT));

@@ -93,7 +93,10 @@ mod tests {
     fn long_output_keeps_both_ends() {
         let kept = log(10, &[b"abcdefghijklmnop".to_vec()]);
         assert_eq!(kept, (b"abcde\n[6 bytes cut]\nlmnop".to_vec(), 6));
-        assert_eq!(log(0, &[b"abc".to_vec()]), (b"\n[3 bytes cut]\n".to_vec(), 3));
+        assert_eq!(
+            log(0, &[b"abc".to_vec()]),
+            (b"\n[3 bytes cut]\n".to_vec(), 3)
+        );
     }
 
     proptest! {

@@ -173,7 +173,9 @@ fn name(run_id: &str, number: u64) -> Result<String, String> {
         .ok_or("/proc/self/stat cannot be read")?
         .started;
     let namespace = pid_namespace().ok_or("/proc/self/ns/pid cannot be read")?;
-    Ok(format!("{PREFIX}{run}.{namespace}.{own}.{started}.{number}"))
+    Ok(format!(
+        "{PREFIX}{run}.{namespace}.{own}.{started}.{number}"
+    ))
 }
 
 /// The number of this process's pid namespace.

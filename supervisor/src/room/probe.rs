@@ -114,7 +114,10 @@ fn trial(rung: Rung) -> Result<Isolation, String> {
     if closed.empty {
         Ok(isolation)
     } else {
-        Err(format!("the room could not be emptied: {:?}", closed.unkillable))
+        Err(format!(
+            "the room could not be emptied: {:?}",
+            closed.unkillable
+        ))
     }
 }
 

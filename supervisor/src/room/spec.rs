@@ -120,7 +120,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(of("HOME"), ["/s"]);
-        assert_eq!(of("CARGO").len(), usize::from(std::env::var_os("CARGO").is_some()));
+        assert_eq!(
+            of("CARGO").len(),
+            usize::from(std::env::var_os("CARGO").is_some())
+        );
         assert!(of("SURELY_NOT_SET").is_empty());
         assert!(of("CARGO_MANIFEST_DIR").is_empty());
     }

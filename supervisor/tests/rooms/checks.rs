@@ -13,13 +13,16 @@ use crate::driver::{self, TwoDatasets};
 use crate::oracle::{Oracle, User};
 
 /// First argument of a supervisor that runs many attempts.
-pub const MANY_WORD: &str = "--many";
+pub(crate) const MANY_WORD: &str = "--many";
 
 /// All tests here.
-pub const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_ending_gets_its_verdict_and_leaves_nobody", verdicts),
     ("attacks_on_a_guardian_are_never_completed", attacks),
-    ("a_process_group_alone_says_so_and_may_leave_survivors", weakest),
+    (
+        "a_process_group_alone_says_so_and_may_leave_survivors",
+        weakest,
+    ),
     ("grace_ends_in_a_kill_of_everything", grace),
     ("stopping_gives_an_outcome_of_ours", stopping),
     ("floods_do_not_grow_the_supervisor", floods),
@@ -29,7 +32,7 @@ pub const TESTS: &[(&str, fn())] = &[
 ];
 
 /// The rungs that work here for a user, K0 left out.
-pub fn rungs(user: User) -> Vec<Rung> {
+pub(crate) fn rungs(user: User) -> Vec<Rung> {
     [Rung::K4, Rung::K3a, Rung::K3b, Rung::K1]
         .into_iter()
         .filter(|rung| {
@@ -44,14 +47,14 @@ pub fn rungs(user: User) -> Vec<Rung> {
 }
 
 /// A directory that the other user can use too.
-pub fn open_directory() -> tempfile::TempDir {
+pub(crate) fn open_directory() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     directory
 }
 
-pub fn driver_arguments(
+pub(crate) fn driver_arguments(
     rung: Rung,
     budget: u64,
     grace: u64,
@@ -88,11 +91,18 @@ fn drive(
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), workers.len(), "{rung} {user:?} {workers:?}: {text}");
+    assert_eq!(
+        lines.len(),
+        workers.len(),
+        "{rung} {user:?} {workers:?}: {text}"
+    );
     let logs = (0..workers.len())
         .map(|number| {
             let own = directory.path().join(number.to_string());
-            assert!(!own.join("scratch").exists(), "{rung} {workers:?}: scratch is left");
+            assert!(
+                !own.join("scratch").exists(),
+                "{rung} {workers:?}: scratch is left"
+            );
             fs::read_to_string(own.join("stderr")).unwrap_or_default()
         })
         .collect();
@@ -120,16 +130,12 @@ const VERDICTS: &[(&str, &str, u64, usize)] = &[
     ("closes-all", "timeout", 0, 0),
     ("tree", "timeout", 0, 0),
     ("phoenix", "timeout", 0, 0),
-    ("flood-err", "exit", 0, 0),
 ];
 
 fn verdicts() {
     for user in User::all() {
         for rung in rungs(user) {
             for (worker, outcome, leaked, stored) in VERDICTS {
-                if *worker == "flood-err" {
-                    continue;
-                }
                 let patient = *outcome != "timeout";
                 let budget = if patient { 20_000 } else { 700 };
                 let begun = Instant::now();
@@ -145,15 +151,17 @@ fn verdicts() {
                 assert_eq!(survivors, 0, "{case}");
                 let leaked_pipe = matches!(*worker, "holder" | "late-row");
                 assert_eq!(line["facts"]["leaked_pipe"], leaked_pipe, "{case}");
-                let late = u64::from(*worker == "late-row" && !rung.has_pid_namespace()) * 2;
-                let late_rows = line["facts"]["late_rows"].as_u64().unwrap();
-                assert!(late_rows >= late, "{case}");
+                let late = u64::from(*worker == "late-row") * 2;
+                assert_eq!(line["facts"]["late_rows"], late, "{case}");
                 if *stored == 2 {
                     let scores = serde_json::json!([[0, [0.0, 1.0]], [1, [0.0, 1.0, 2.0]]]);
                     assert_eq!(line["stored"], scores, "{case}");
                 }
                 // Wide: the machine may be busy. The kill itself is measured elsewhere.
-                assert!(took < Duration::from_millis(budget) + Duration::from_secs(2), "{case}");
+                assert!(
+                    took < Duration::from_millis(budget) + Duration::from_secs(2),
+                    "{case}"
+                );
                 if !patient {
                     let delay = line["facts"]["kill_delay_seconds"].as_f64().unwrap();
                     assert!((0.0..0.5).contains(&delay), "{case}");
@@ -232,7 +240,11 @@ fn stopping() {
             stop(&control);
             run.join().unwrap()
         });
-        let expected = if number == 1 { "cancelled" } else { "interrupted" };
+        let expected = if number == 1 {
+            "cancelled"
+        } else {
+            "interrupted"
+        };
         assert_eq!(ending.outcome.to_string(), expected);
         assert!(ending.facts.room_empty);
     }
@@ -247,8 +259,14 @@ fn floods() {
         all.max().unwrap()
     };
     for (worker, outcome) in [
-        ("flood-out", "protocol_error(a line is longer than 1048576 bytes)"),
-        ("flood-progress", "resource_limit(output: more than 16777472 bytes on standard output)"),
+        (
+            "flood-out",
+            "protocol_error(a line is longer than 1048576 bytes)",
+        ),
+        (
+            "flood-progress",
+            "resource_limit(output: more than 16777472 bytes on standard output)",
+        ),
         ("flood-err", "incomplete(0/2)"),
     ] {
         let mut workers = vec![worker; 8];
@@ -267,7 +285,12 @@ fn floods() {
         }
         if worker == "flood-err" {
             assert!(logs[0].contains("bytes cut]"), "{}", logs[0].len());
-            assert_eq!(lines[8]["facts"]["stderr_bytes"], 1_u64 << 30, "{}", lines[8]);
+            assert_eq!(
+                lines[8]["facts"]["stderr_bytes"],
+                1_u64 << 30,
+                "{}",
+                lines[8]
+            );
         }
     }
 }
@@ -288,12 +311,18 @@ fn views() {
             // Rust's own start-up ignores SIGPIPE (13).
             assert_eq!(seen["ignored"], "0000000000001000", "{case}");
             assert_eq!(seen["pid"], seen["session"], "{case}");
-            assert!(seen["directory"].as_str().unwrap().ends_with("scratch"), "{case}");
+            assert!(
+                seen["directory"].as_str().unwrap().ends_with("scratch"),
+                "{case}"
+            );
             assert_eq!(seen["core_limit"], serde_json::json!([0, 0]), "{case}");
             assert_eq!(seen["opens_init"], false, "{case}");
             if rung.has_pid_namespace() {
                 assert_eq!(seen["sees_supervisor"], false, "{case}");
-                assert_eq!(lines[0]["isolation"]["guards"]["private_proc"]["state"], "enforced");
+                assert_eq!(
+                    lines[0]["isolation"]["guards"]["private_proc"]["state"],
+                    "enforced"
+                );
             }
             let nobody = user == User::Nobody && rung.has_pid_namespace();
             assert_eq!(lines[0]["isolation"]["user_namespace"], nobody, "{case}");
@@ -302,7 +331,7 @@ fn views() {
 }
 
 /// `--many RUNG COUNT DIRECTORY`: prints what attempts leave behind in their supervisor.
-pub fn many_attempts(arguments: &[String]) {
+pub(crate) fn many_attempts(arguments: &[String]) {
     let rung: Rung = arguments[0].parse().unwrap();
     let count: u32 = arguments[1].parse().unwrap();
     let directory = Path::new(&arguments[2]);
@@ -394,7 +423,12 @@ fn cannot_start() {
     }
     let probe = room::probe();
     assert!(probe.best().is_some(), "{probe:?}");
-    assert!(probe.rungs.iter().any(|(rung, guard)| *rung == Rung::K1 && *guard == Guard::Enforced));
+    assert!(
+        probe
+            .rungs
+            .iter()
+            .any(|(rung, guard)| *rung == Rung::K1 && *guard == Guard::Enforced)
+    );
     // Something to run at all is found by its bare name.
     assert!(Command::new("true").status().is_ok());
 }

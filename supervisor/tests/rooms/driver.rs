@@ -13,13 +13,13 @@ use proctor_wire::{BlindDataset, ToWorker};
 use crate::workers;
 
 /// First argument of a driver.
-pub const WORD: &str = "--driver";
+pub(crate) const WORD: &str = "--driver";
 
 /// Two datasets: two pairs, and one query with three documents.
 #[derive(Default)]
-pub struct TwoDatasets {
+pub(crate) struct TwoDatasets {
     /// What was stored, by dataset.
-    pub stored: Vec<(u32, Vec<f64>)>,
+    pub(crate) stored: Vec<(u32, Vec<f64>)>,
 }
 
 impl Exam for TwoDatasets {
@@ -64,7 +64,7 @@ impl Exam for TwoDatasets {
 }
 
 /// A room for one of the test workers.
-pub fn spec(rung: Option<Rung>, worker: &str, directory: &Path) -> RoomSpec {
+pub(crate) fn spec(rung: Option<Rung>, worker: &str, directory: &Path) -> RoomSpec {
     let exe = std::env::current_exe().unwrap();
     let mut spec = RoomSpec::new(
         vec![exe.into(), workers::WORD.into(), worker.into()],
@@ -73,16 +73,13 @@ pub fn spec(rung: Option<Rung>, worker: &str, directory: &Path) -> RoomSpec {
         "test-run",
     );
     spec.containment = rung;
-    spec.env = vec![(
-        "SUPERVISOR".into(),
-        std::process::id().to_string().into(),
-    )];
+    spec.env = vec![("SUPERVISOR".into(), std::process::id().to_string().into())];
     spec
 }
 
 /// `--driver RUNG BUDGET_MS GRACE_MS DIRECTORY WORKER...`: runs one attempt for each worker named, at the same time,
 /// and prints a line for each.
-pub fn main(arguments: &[String]) {
+pub(crate) fn main(arguments: &[String]) {
     let [rung, budget, grace, directory, workers @ ..] = arguments else {
         panic!("a driver takes rung, budget, grace, directory and workers");
     };

@@ -9,7 +9,7 @@ use crate::checks::{driver_arguments, open_directory, rungs};
 use crate::oracle::{Oracle, User};
 
 /// All tests here.
-pub const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_killed_supervisor_leaves_nobody", random_kills),
     ("rooms_of_dead_supervisors_are_swept", stale),
 ];
@@ -44,7 +44,12 @@ fn random_kills() {
         }
     }
     let swept = room::sweep_stale_rooms();
-    assert!(swept.iter().all(|stale| stale.survivors == 0 && stale.removed), "{swept:?}");
+    assert!(
+        swept
+            .iter()
+            .all(|stale| stale.survivors == 0 && stale.removed),
+        "{swept:?}"
+    );
     assert!(room::sweep_stale_rooms().is_empty());
 }
 
@@ -98,7 +103,10 @@ fn stale() {
     while oracle.alive().len() < 3 {
         std::thread::yield_now();
     }
-    assert!(room::sweep_stale_rooms().is_empty(), "the supervisor is alive");
+    assert!(
+        room::sweep_stale_rooms().is_empty(),
+        "the supervisor is alive"
+    );
     driver.kill().unwrap();
     driver.wait().unwrap();
     let swept = room::sweep_stale_rooms();

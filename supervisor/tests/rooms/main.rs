@@ -42,7 +42,10 @@ fn main() {
         let begun = Instant::now();
         let result = std::panic::catch_unwind(test);
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        println!("test {name} ... {verdict} ({:.1} s)", begun.elapsed().as_secs_f64());
+        println!(
+            "test {name} ... {verdict} ({:.1} s)",
+            begun.elapsed().as_secs_f64()
+        );
         if result.is_err() {
             failed.push(name);
         }

@@ -9,14 +9,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Where a driver runs, and who is counted.
-pub struct Oracle {
+pub(crate) struct Oracle {
     group: Option<PathBuf>,
     mark: String,
 }
 
 /// Whose supervisor it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum User {
+pub(crate) enum User {
     /// The one the tests run as.
     Own,
     /// Another one without privileges; only when the tests run as root.
@@ -25,7 +25,7 @@ pub enum User {
 
 impl User {
     /// Everybody who can be tested here.
-    pub fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let root = nix::unistd::geteuid().is_root();
         let has_setpriv = Path::new("/usr/bin/setpriv").exists();
         if root && has_setpriv {
@@ -40,7 +40,7 @@ impl User {
 impl Oracle {
     /// A group with nobody in it. A freezer group of the first control group version is used where there is one, as no room
     /// ever touches that hierarchy.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("proctor-test-{}-{number}", std::process::id());
@@ -49,13 +49,8 @@ impl Oracle {
         Self { group, mark }
     }
 
-    /// True when the kernel keeps count, and not an inherited mark that a process may shed.
-    pub fn is_exact(&self) -> bool {
-        self.group.is_some()
-    }
-
     /// A command that runs this test binary in the group.
-    pub fn command(&self, user: User, arguments: &[String]) -> Command {
+    pub(crate) fn command(&self, user: User, arguments: &[String]) -> Command {
         let exe = std::env::current_exe().unwrap();
         let join = self.group.as_ref().map_or(String::new(), |group| {
             format!("echo $$ > {}/cgroup.procs && ", group.display())
@@ -78,7 +73,7 @@ impl Oracle {
     }
 
     /// Living processes, zombies not counted.
-    pub fn alive(&self) -> Vec<u32> {
+    pub(crate) fn alive(&self) -> Vec<u32> {
         let pids: Vec<u32> = match &self.group {
             Some(group) => fs::read_to_string(group.join("cgroup.procs"))
                 .unwrap()
@@ -110,7 +105,7 @@ impl Oracle {
     }
 
     /// Living processes once they are none, or after `bound`.
-    pub fn alive_after(&self, bound: Duration) -> Vec<u32> {
+    pub(crate) fn alive_after(&self, bound: Duration) -> Vec<u32> {
         let end = Instant::now() + bound;
         loop {
             let alive = self.alive();

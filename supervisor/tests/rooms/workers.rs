@@ -10,10 +10,10 @@ use nix::unistd::{Pid, getppid, setsid};
 use proctor_wire::{FromWorker, ToWorker};
 
 /// First argument of a worker.
-pub const WORD: &str = "--worker";
+pub(crate) const WORD: &str = "--worker";
 
 /// Runs a worker by name.
-pub fn main(name: &str) {
+pub(crate) fn main(name: &str) {
     match name {
         "noop" => {}
         "good" => good(usize::MAX),
@@ -55,6 +55,8 @@ pub fn main(name: &str) {
         }
         "silent-exit" => {}
         "segv" => {
+            // The first one only makes Rust's own handler step aside.
+            raise(Signal::SIGSEGV).unwrap();
             raise(Signal::SIGSEGV).unwrap();
         }
         "kill-self" => {
@@ -125,8 +127,8 @@ pub fn main(name: &str) {
         "brief" => sleep(Duration::from_millis(20)),
         "late-writer" => {
             let _ = setsid();
-            let parent = getppid();
-            while getppid() == parent {
+            let leader = std::env::args().nth(3).unwrap();
+            while getppid().to_string() == leader {
                 sleep(Duration::from_millis(1));
             }
             println!("{{\"type\":\"scores\",\"start\":0,\"values\":[1,1]}}");
@@ -144,7 +146,7 @@ fn forever() -> ! {
 
 fn leave(name: &str, output: Stdio) {
     Command::new("/proc/self/exe")
-        .args([WORD, name])
+        .args([WORD, name, &std::process::id().to_string()])
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(Stdio::null())
@@ -225,7 +227,8 @@ fn look() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name));
-        line.map_or("", |line| line.split_once(':').unwrap().1.trim()).to_owned()
+        line.map_or("", |line| line.split_once(':').unwrap().1.trim())
+            .to_owned()
     };
     let mut fds: Vec<i32> = std::fs::read_dir("/proc/self/fd")
         .unwrap()
@@ -241,7 +244,10 @@ fn look() {
             .is_ok_and(|line| line.contains("--driver"))
     });
     let core = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
-    let status_pipe = std::fs::read_dir(format!("/proc/{}/fd", getppid())).is_ok();
+    let opens_init = (0..10).any(|fd| {
+        let link = format!("/proc/{}/fd/{fd}", getppid());
+        std::fs::read_link(&link).is_ok() || std::fs::File::open(&link).is_ok()
+    });
     eprintln!(
         "{}",
         serde_json::json!({
@@ -258,7 +264,7 @@ fn look() {
             "directory": std::env::current_dir().unwrap(),
             "core_limit": core,
             "sees_supervisor": sees_supervisor,
-            "opens_init": status_pipe,
+            "opens_init": opens_init,
         })
     );
     good(usize::MAX);

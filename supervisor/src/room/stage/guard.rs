@@ -67,6 +67,5 @@ fn pin(cores: &[usize]) -> Result<(), String> {
         set.set(*core)
             .map_err(|error| format!("core {core}: {error}"))?;
     }
-    sched_setaffinity(Pid::from_raw(0), &set)
-        .map_err(|error| format!("cores {cores:?}: {error}"))
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cores {cores:?}: {error}"))
 }

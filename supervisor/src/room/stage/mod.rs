@@ -17,7 +17,9 @@ use std::io::Read;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use super::sys::{self, Received};
-use super::talk::{CGROUP_FD, CONTROL_FD, MAX_REPORT, ORDER_FD, Order, PROBE_WORD, Report, STAGE_WORD, Word};
+use super::talk::{
+    CGROUP_FD, CONTROL_FD, MAX_REPORT, ORDER_FD, Order, PROBE_WORD, Report, STAGE_WORD, Word,
+};
 
 /// Must be the first thing `main` does. Returns at once in a normal start; when this process was started as the stage
 /// of a room, it does that work and never returns.
@@ -76,8 +78,8 @@ fn stage() -> i32 {
         return 2;
     };
     // SAFETY: as above; only this rung gets that descriptor.
-    let cgroup = (order.rung == super::Rung::K3b)
-        .then(|| unsafe { OwnedFd::from_raw_fd(CGROUP_FD) });
+    let cgroup =
+        (order.rung == super::Rung::K3b).then(|| unsafe { OwnedFd::from_raw_fd(CGROUP_FD) });
     // The signal is set before the look at the sockets: if the supervisor died before, its end is closed by now; if it
     // dies after, the signal comes.
     if let Err(error) = guard::follow_supervisor(&order) {

@@ -99,8 +99,18 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
     unsafe {
         let plan = &mut *plan.cast::<Plan>();
         libc::setsid();
+        // An exec keeps ignored signals ignored. The library refuses its own two signals, so the kernel is asked directly;
+        // all zero is the default action.
+        let default = [0_u64; 4];
+        let nowhere = ptr::null_mut::<c_void>();
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                nowhere,
+                size_of::<u64>(),
+            );
         }
         drop_capabilities();
         close_from(3);
