@@ -1,6 +1,5 @@
 //! `proctor merge`
 
-use crate::bundle::{Published, Sealed};
 use crate::cli::Merge;
 use crate::error::{Error, Exit};
 use crate::merge::{merge_bundles, merge_run};
@@ -59,7 +58,7 @@ fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
         &published,
         args.report.json,
     )?;
-    Ok(results::exit(&merged.methods))
+    Ok(Exit::Success)
 }
 
 fn output_parent(output: &Path) -> Result<std::path::PathBuf, Error> {
@@ -83,13 +82,13 @@ fn from_bundles(args: &Merge) -> Result<Exit, Error> {
     for note in &merged.notes {
         output::tell(&plain(note));
     }
-    let published = publish(merged.bundle, output)?;
+    let published = merged.bundle.publish(output)?;
     let document = &merged.document;
     let path = published.path.display().to_string();
     if args.report.json {
         output::print_json(&object! {
             "protocol_id" => document.protocol_id(),
-            "status" => results::status(document),
+            "complete" => !document.is_incomplete(),
             "bundle" => path,
             "root_sha256" => published.root_sha256.as_str(),
         })?;
@@ -102,13 +101,5 @@ fn from_bundles(args: &Merge) -> Result<Exit, Error> {
             published.root_sha256
         ))?;
     }
-    Ok(if document.is_incomplete() {
-        Exit::Infrastructure
-    } else {
-        Exit::Success
-    })
-}
-
-fn publish(bundle: Sealed, output: &Path) -> Result<Published, Error> {
-    Ok(bundle.publish(output)?)
+    Ok(Exit::Success)
 }

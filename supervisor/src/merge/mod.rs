@@ -158,7 +158,7 @@ fn about_bundle(document: &Document, stem: &str, evidence: bool) -> Value {
         "payload" => Artifact::Json.file_name(stem),
         "benchmark_id" => document.benchmark_id(),
         "protocol_id" => document.protocol_id(),
-        "status" => if document.is_incomplete() { "incomplete" } else { "complete" },
+        "complete" => !document.is_incomplete(),
         "evidence" => if evidence { bundle::EVIDENCE } else { "none" },
     }
 }

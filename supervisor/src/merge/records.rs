@@ -149,7 +149,7 @@ impl<'a> MethodRecord<'a> {
         elapsed_seconds: f64,
     ) -> DatasetResult {
         let error = match said {
-            Some(said) => format!("DatasetError: {which}{said}"),
+            Some(said) => worker_error(which, &said),
             None => self
                 .outcome
                 .error_text(plan.policy.budget_seconds)
@@ -223,6 +223,22 @@ fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// A worker's own words as an error text, `<Type>: <message>`. Words that have no type get one, and so do words that
+/// would read as if the failure were ours.
+fn worker_error(which: &str, said: &str) -> String {
+    let is_type = |word: &str| {
+        let mut characters = word.chars();
+        characters.next().is_some_and(|first| first.is_ascii_alphabetic())
+            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+    };
+    match said.split_once(": ") {
+        Some((word, _)) if which.is_empty() && is_type(word) && word != "NotCharged" => {
+            said.to_owned()
+        }
+        _ => format!("DatasetError: {which}{said}"),
+    }
+}
+
 /// How a method ended, by the newest attempt that started.
 fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt]) -> Outcome {
     if let Some(reason) = not_applicable(&plan.protocol, method) {
@@ -279,5 +295,22 @@ fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
         "items" => items,
         "scores_sha256" => sha256,
         "error" => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_cannot_make_its_failure_ours() {
+        assert_eq!(worker_error("", "ValueError: no"), "ValueError: no");
+        assert_eq!(worker_error("", "no parser"), "DatasetError: no parser");
+        assert_eq!(worker_error("", "two words: no"), "DatasetError: two words: no");
+        assert_eq!(worker_error("", "NotCharged: x"), "DatasetError: NotCharged: x");
+        assert_eq!(
+            worker_error("validation data: ", "ValueError: no"),
+            "DatasetError: validation data: ValueError: no"
+        );
     }
 }

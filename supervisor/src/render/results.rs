@@ -54,7 +54,7 @@ pub fn report(
         return output::print_json(&object! {
             "run_id" => plan.run_id.as_str(),
             "protocol_id" => plan.protocol.id(),
-            "status" => status(document),
+            "complete" => !document.is_incomplete(),
             "methods" => rows,
             "bundle" => path,
             "root_sha256" => published.root_sha256.as_str(),
@@ -75,15 +75,6 @@ pub fn report(
         plain(&path),
         published.root_sha256
     ))
-}
-
-/// `complete` or `incomplete`.
-pub fn status(document: &Document) -> &'static str {
-    if document.is_incomplete() {
-        "incomplete"
-    } else {
-        "complete"
-    }
 }
 
 /// The first line about a bundle.
