@@ -5,6 +5,8 @@ mod bundles;
 mod evidence;
 mod gold;
 pub mod records;
+#[cfg(test)]
+mod tests;
 
 pub use bundles::merge_bundles;
 

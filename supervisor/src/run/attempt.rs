@@ -4,7 +4,7 @@ use super::exam::MethodExam;
 use super::live::Live;
 use super::{Prepared, host, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
-use crate::room::RoomSpec;
+use crate::room::{self, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
 use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, parts};
@@ -108,7 +108,7 @@ impl Desk {
             self.id
         ));
         RoomSpec {
-            env: environment(&scratch, worker::passed_on(method)),
+            env: room::environment(&scratch, worker::passed_on(method)),
             cores: cores.to_vec(),
             ..RoomSpec::new(
                 worker::command(method, plan.policy.worker.path.as_deref()),
@@ -137,8 +137,4 @@ fn terminal(ending: &Ending) -> Terminal {
         worker: ending.worker.clone(),
         ended_utc: host::now_utc(),
     }
-}
-
-fn environment(_: &std::path::Path, _: &[String]) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    vec![]
 }

@@ -5,10 +5,9 @@ use crate::attempt::{Exam, Progress};
 use crate::rundir::durable::{Appender, DiskResult};
 use crate::rundir::record::{Answer, Checkpoint, Part, Role};
 use crate::rundir::scores::write_scores;
-use proctor_protocol::canonical::canonical;
 use proctor_protocol::dataset::{Blind, Dataset};
 use proctor_protocol::frozen::{LoadedEntry, Protocol};
-use proctor_protocol::method::{Method, MethodKind};
+use proctor_protocol::method::Method;
 use proctor_wire::{BlindDataset, PROTOCOL_VERSION, ToWorker};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,24 +79,6 @@ fn data(loaded: &[LoadedEntry], part: Part) -> Option<&Dataset> {
     }
 }
 
-/// What a worker is told of a method: how it is run, and its effective configuration without its display name.
-pub fn method_message(method: &Method) -> serde_json::Value {
-    let plain = |value| {
-        // Canonical text of a value that is in memory is valid JSON.
-        serde_json::from_str(&canonical(value)).unwrap_or(serde_json::Value::Null)
-    };
-    match &method.kind {
-        MethodKind::Program(program) => serde_json::json!({
-            "kind": "program",
-            "options": plain(&program.options),
-        }),
-        MethodKind::Builtin | MethodKind::Unsupported(_) => serde_json::json!({
-            "kind": "builtin",
-            "configuration": plain(&method.configuration),
-        }),
-    }
-}
-
 impl Exam for MethodExam<'_> {
     fn count(&self) -> u32 {
         self.parts.len() as u32
@@ -108,7 +89,7 @@ impl Exam for MethodExam<'_> {
             protocol: PROTOCOL_VERSION,
             datasets: self.count(),
             cores: self.cores,
-            method: method_message(self.method),
+            method: self.method.wire_value(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod attempt;
 pub mod exam;
+pub mod handshake;
 pub mod host;
 pub mod live;
 pub mod preflight;

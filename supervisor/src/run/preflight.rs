@@ -1,6 +1,7 @@
 //! Everything that is refused before anything starts: unsound input, methods nothing here can run, a machine that
 //! cannot hold the result. Nothing is written here.
 
+use super::handshake::greet;
 use super::{host, worker};
 use crate::error::Error;
 use crate::room::{self, Probe};
@@ -83,6 +84,11 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             "this machine gives no room that can be emptied for sure; `proctor doctor` says why"
                 .into(),
         ));
+    }
+    if let Some(program) = &worker.path {
+        for method in methods.iter().filter(|method| method.kind == MethodKind::Builtin) {
+            greet(program, method, &core_sets[0])?;
+        }
     }
     let loaded = protocol.verify_data()?;
     Ok(Prepared {

@@ -1,0 +1,267 @@
+//! Merging run directories written by hand: what counts, what does not, and that the bytes repeat.
+
+use super::{Merged, merge_run};
+use crate::rundir::durable::{self, Appender};
+use crate::rundir::plan::{Machine, Policy, WorkerBinary, parts};
+use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
+use crate::rundir::scores::write_scores;
+use crate::rundir::{Plan, RunDir};
+use proctor_protocol::canonical::{Value, pretty, read};
+use proctor_protocol::freeze::freeze;
+use proctor_protocol::frozen::LoadedEntry;
+use proctor_protocol::method::{Method, load_methods};
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+struct Run {
+    folder: tempfile::TempDir,
+    plan: Plan,
+    loaded: Vec<LoadedEntry>,
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
+}
+
+fn run(methods: &str, manifest: &str) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("methods.json");
+    std::fs::write(&file, methods).unwrap();
+    let manifest = read(&std::fs::read(fixtures().join(manifest)).unwrap()).unwrap();
+    let base = std::path::absolute(fixtures()).unwrap();
+    let protocol = freeze(&manifest, &base, None).unwrap();
+    let loaded = protocol.verify_data().unwrap();
+    let plan = Plan {
+        run_id: "r1".into(),
+        nonce: "n1".into(),
+        created_utc: "2026-01-01T00:00:00Z".into(),
+        version: "0".into(),
+        binary_sha256: "00".into(),
+        command_line: vec!["/usr/bin/proctor".into(), "run".into()],
+        basename: "board".into(),
+        protocol,
+        methods: load_methods(&file).unwrap(),
+        policy: Policy {
+            budget_seconds: 3.0,
+            jobs: 1,
+            core_sets: vec![vec![0]],
+            worker: WorkerBinary {
+                path: None,
+                sha256: String::new(),
+            },
+        },
+        machine: Machine {
+            host: "h".into(),
+            system: "Linux".into(),
+            release: "6".into(),
+            architecture: "x".into(),
+            processor: "p".into(),
+        },
+    };
+    let run = RunDir::new(&folder.path().join("run"));
+    durable::create_dir_all(run.root()).unwrap();
+    plan.write(&run).unwrap();
+    Run {
+        folder,
+        plan,
+        loaded,
+    }
+}
+
+impl Run {
+    fn dir(&self) -> RunDir {
+        RunDir::new(&self.folder.path().join("run"))
+    }
+
+    /// Writes an attempt that scored its first `scored` parts.
+    fn attempt(&self, method: &Method, number: u32, scored: usize, outcome: Option<Outcome>) {
+        let dir = self.dir().attempt_dir(&method.id, &AttemptId::local(number));
+        durable::create_dir_all(&dir.join("scores")).unwrap();
+        let started = Started {
+            run_id: self.plan.run_id.clone(),
+            nonce: self.plan.nonce.clone(),
+            method_id: method.id.clone(),
+            started_utc: "2026-01-01T00:00:00Z".into(),
+            host: "h".into(),
+            boot_id: "b".into(),
+            supervisor_pid: 1,
+            cores: vec![0],
+            budget_seconds: 3.0,
+        };
+        let text = pretty(&started.to_value());
+        durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
+        let mut log = Appender::create(&dir.join("checkpoints.log")).unwrap();
+        for part in parts(&self.plan.protocol, method).into_iter().take(scored) {
+            let items = self.items(part);
+            let scores: Vec<f64> = (0..items).map(|n| (n % 7) as f64 / 7.0).collect();
+            let sha256 = write_scores(&dir.join(part.score_file()), &scores).unwrap();
+            let checkpoint = Checkpoint {
+                part,
+                elapsed_seconds: 0.5,
+                answer: Answer::Scored { items, sha256 },
+            };
+            log.append(&checkpoint.to_line()).unwrap();
+        }
+        let Some(outcome) = outcome else {
+            return;
+        };
+        let terminal = Terminal {
+            outcome,
+            facts: object! {},
+            isolation: object! {},
+            wall_seconds: 3.25,
+            boottime_seconds: 3.25,
+            cpu_seconds: None,
+            cpu_exact: false,
+            ended_as: None,
+            worker: "w".into(),
+            ended_utc: "2026-01-01T00:00:04Z".into(),
+        };
+        let text = pretty(&terminal.to_value());
+        durable::write_file(&dir.join("terminal.json"), text.as_bytes()).unwrap();
+    }
+
+    fn items(&self, part: Part) -> u64 {
+        let loaded = &self.loaded[part.dataset];
+        match part.role {
+            crate::rundir::Role::Test => loaded.test.item_count(),
+            crate::rundir::Role::Validation => loaded.validation.as_ref().unwrap().item_count(),
+        }
+    }
+
+    fn merge(&self) -> Merged<'_> {
+        let parent = self.folder.path().join("out");
+        merge_run(&self.dir(), &self.plan, &self.loaded, "board", &parent).unwrap()
+    }
+
+    fn bundle(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        let target = self.folder.path().join(name);
+        self.merge().bundle.publish(&target).unwrap();
+        let mut files = BTreeMap::new();
+        collect(&target, "", &mut files);
+        files
+    }
+}
+
+fn collect(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+        if entry.path().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), files);
+        } else {
+            files.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+fn errors(merged: &Merged<'_>, method: &Method) -> Vec<Option<String>> {
+    let rows = merged.document.rows().iter();
+    rows.filter(|row| row.algorithm_id.as_ref() == method.id)
+        .filter(|row| ["f1", "mean_average_precision"].contains(&row.metric.as_ref()))
+        .map(|row| row.error.as_deref().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn a_timed_out_method_keeps_what_it_finished_and_is_not_ranked() {
+    let run = run(r#"["Levenshtein", "GST"]"#, "manifest.json");
+    let [good, late] = run.plan.methods.as_slice() else {
+        panic!("two methods");
+    };
+    run.attempt(good, 1, 3, Some(Outcome::Completed));
+    run.attempt(late, 1, 1, Some(Outcome::Timeout));
+    let merged = run.merge();
+    assert!(!merged.document.is_incomplete());
+    let timeout = Some("TimeoutError: the budget of 3.0 seconds was used up".to_owned());
+    let found = errors(&merged, late);
+    assert_eq!(found.len(), 3);
+    assert_eq!(found.iter().filter(|error| error.is_none()).count(), 1);
+    assert_eq!(found.iter().filter(|error| **error == timeout).count(), 2);
+    for row in merged.document.aggregate() {
+        assert_eq!(row.rank.is_some(), row.algorithm_id.as_ref() == good.id, "{row:?}");
+    }
+    let failures = merged.document.metadata().get("execution_failures").unwrap();
+    assert_eq!(
+        *failures,
+        Value::Array(vec![object! {
+            "algorithm_id" => late.id.as_str(),
+            "error" => "TimeoutError: the budget of 3.0 seconds was used up",
+            "elapsed_seconds" => 3.25,
+        }])
+    );
+}
+
+#[test]
+fn the_newest_attempt_counts_although_an_older_one_was_better() {
+    let run = run(r#"["GST"]"#, "manifest.json");
+    let method = &run.plan.methods[0];
+    run.attempt(method, 1, 3, Some(Outcome::Completed));
+    run.attempt(method, 2, 0, Some(Outcome::Signal(11)));
+    let merged = run.merge();
+    assert_eq!(merged.methods[0].outcome, Outcome::Signal(11));
+    assert!(merged.document.rows().iter().all(|row| row.score.is_none()));
+}
+
+#[test]
+fn without_a_terminal_record_the_bundle_is_incomplete_and_nobody_is_charged() {
+    let run = run(r#"["GST", "Levenshtein"]"#, "manifest.json");
+    run.attempt(&run.plan.methods[0], 1, 2, None);
+    let merged = run.merge();
+    assert!(merged.document.is_incomplete());
+    let begun = errors(&merged, &run.plan.methods[0]);
+    assert_eq!(begun.iter().filter(|error| error.is_none()).count(), 2);
+    for error in errors(&merged, &run.plan.methods[1]) {
+        assert!(error.unwrap().starts_with("NotCharged: "));
+    }
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes_and_name_no_folder_of_this_machine() {
+    let run = run(r#"["Levenshtein", "GST"]"#, "manifest.validation.json");
+    run.attempt(&run.plan.methods[0], 1, 4, Some(Outcome::Completed));
+    run.attempt(&run.plan.methods[1], 1, 3, Some(Outcome::Timeout));
+    let first = run.bundle("one");
+    assert_eq!(first, run.bundle("two"));
+    for name in ["bundle.json", "inventory.json", "board.json", "board.html"] {
+        assert!(first.contains_key(name), "{name}");
+    }
+    let here = fixtures().canonicalize().unwrap();
+    for (name, bytes) in &first {
+        let text = String::from_utf8_lossy(bytes);
+        assert!(!text.contains(here.to_str().unwrap()), "{name}");
+        assert!(!text.contains(run.folder.path().to_str().unwrap()), "{name}");
+    }
+}
+
+#[test]
+fn records_of_another_run_and_changed_scores_are_refused() {
+    let run = run(r#"["GST"]"#, "manifest.json");
+    let method = &run.plan.methods[0];
+    run.attempt(method, 1, 1, Some(Outcome::Timeout));
+    let dir = run.dir().attempt_dir(&method.id, &AttemptId::local(1));
+    let parent = run.folder.path().join("out");
+    let merge = |plan| merge_run(&run.dir(), plan, &run.loaded, "board", &parent).map(|_| ());
+    let foreign = Plan {
+        nonce: "other".into(),
+        ..run.plan.clone()
+    };
+    let text = merge(&foreign).unwrap_err().to_string();
+    assert!(text.contains("another run"), "{text}");
+    let scores = dir.join("scores/0-test.f64");
+    let mut bytes = std::fs::read(&scores).unwrap();
+    bytes[3] ^= 1;
+    std::fs::write(&scores, bytes).unwrap();
+    let text = merge(&run.plan).unwrap_err().to_string();
+    assert!(text.contains("0-test.f64"), "{text}");
+    // A failed merge leaves nothing behind.
+    assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0);
+}
+
+#[test]
+fn the_plan_reads_back() {
+    let run = run(r#"["GST", {"name": "p", "command": ["/bin/true"]}]"#, "manifest.json");
+    assert_eq!(Plan::read(&run.dir()).unwrap(), run.plan);
+}
