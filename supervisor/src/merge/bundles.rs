@@ -43,7 +43,8 @@ pub fn merge_bundles(
         let expected = protocol.or(first.as_ref());
         let validation = Validation {
             protocol: expected,
-            ..Validation::default()
+            scores: bundle.scores.as_deref(),
+            data: None,
         };
         let (document, _) = Document::accept(payload, &validation).map_err(|finding| {
             Error::input(format!("{}: {finding}", bundle.payload_file.display()))

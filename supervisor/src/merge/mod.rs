@@ -3,7 +3,6 @@
 
 mod bundles;
 mod evidence;
-mod gold;
 pub mod records;
 #[cfg(test)]
 mod tests;
@@ -15,7 +14,8 @@ use crate::error::Error;
 use crate::rundir::RunDir;
 use crate::rundir::plan::Plan;
 use proctor_protocol::bundle::{
-    Artifact, Assembly, DatasetCard, Document, Execution, assemble, cards, stem,
+    Artifact, Assembly, DatasetCard, Document, Execution, ScoreArtifact, assemble, cards, score_csv,
+    stem, validation_score_csv,
 };
 use proctor_protocol::canonical::{Object, Value};
 use proctor_protocol::frozen::LoadedEntry;
@@ -23,6 +23,7 @@ use proctor_protocol::method::MethodKind;
 use proctor_protocol::object;
 use proctor_protocol::report::{DatasetResult, Gold, MethodIdentity, rows};
 use records::MethodRecord;
+use std::io;
 use std::path::Path;
 
 /// A bundle that was built from the records of a run, and what was read on the way.
@@ -58,7 +59,7 @@ pub fn merge_run<'a>(
         .datasets()
         .iter()
         .zip(loaded)
-        .map(|(entry, loaded)| gold::gold(entry, loaded))
+        .map(|(entry, loaded)| Gold::new(entry, loaded))
         .collect();
     let mut executions = Vec::new();
     let mut score_artifacts = Vec::new();
@@ -124,7 +125,18 @@ fn execution(
             ..
         } = &result
         {
-            let _ = (scores, validation_scores, &builder, &score_artifacts);
+            let name = ScoreArtifact::file_name(entry, &method.id);
+            let artifact = builder.file(&format!("{}/{name}", bundle::SCORES), |out| {
+                score_csv(out, entry, &loaded[at].test, &method, scores).map_err(io::Error::other)
+            })?;
+            score_artifacts.push(artifact.to_value());
+            if let (Some(scores), Some(data)) = (validation_scores, &loaded[at].validation) {
+                let name = ScoreArtifact::validation_file_name(entry, &method.id);
+                builder.file(&format!("{}/validation/{name}", bundle::EVIDENCE), |out| {
+                    validation_score_csv(out, entry, data, &method, scores)
+                        .map_err(io::Error::other)
+                })?;
+            }
         }
     }
     Ok(Execution {
