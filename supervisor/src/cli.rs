@@ -150,7 +150,7 @@ pub struct Run {
     /// Check everything, say what would be run, start nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// The worker for built-in methods; otherwise $PROCTOR_WORKER, or `proctor-worker` beside this program.
+    /// The worker for built-in methods; otherwise `$PROCTOR_WORKER`, or `proctor-worker` beside this program.
     #[arg(long, value_name = "FILE")]
     pub worker: Option<PathBuf>,
     /// The form of the report.

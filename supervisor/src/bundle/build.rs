@@ -3,7 +3,7 @@
 use super::{BUNDLE_FILE, INVENTORY_FILE};
 use crate::rundir::durable::{self, At, DiskError, DiskResult};
 use proctor_protocol::bundle::{InventoryRow, inventory_root, inventory_value};
-use proctor_protocol::canonical::{Value, pretty};
+use proctor_protocol::canonical::{Value, hex, pretty};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -67,11 +67,11 @@ impl Builder {
     /// Writes one file, synced. `path` is relative and uses `/`.
     ///
     /// # Errors
-    /// The system refused, or `fill` failed.
+    /// The system refused, or `content` failed.
     pub fn file<T>(
         &mut self,
         path: &str,
-        fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> DiskResult<T> {
         let full = self.dir.path().join(path);
         let folder = durable::parent(&full);
@@ -82,18 +82,13 @@ impl Builder {
             hash: Sha256::new(),
             size: 0,
         };
-        let given = fill(&mut out)
+        let given = content(&mut out)
             .and_then(|given| out.flush().map(|()| given))
             .at("write", &full)?;
         out.out.get_ref().sync_all().at("sync", &full)?;
         self.rows.push(InventoryRow {
             path: path.to_owned(),
-            sha256: out
-                .hash
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            sha256: hex(&out.hash.finalize()),
             size_bytes: out.size,
         });
         Ok(given)

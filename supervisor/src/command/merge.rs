@@ -42,14 +42,10 @@ fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
     let loaded = plan.protocol.verify_data()?;
     let basename = args.basename.as_deref().unwrap_or(&plan.basename);
     let merged = merge_run(&run, &plan, &loaded, basename, &parent)?;
-    let published = match &args.output {
-        Some(output) => merged.bundle.publish(output)?,
-        None => {
-            let published = merged.bundle.publish_numbered(&parent)?;
-            let name = published.path.file_name().unwrap_or_default();
-            durable::replace_link(&run.bundle_link(), &Path::new("merged").join(name))?;
-            published
-        }
+    let published = if let Some(output) = &args.output {
+        merged.bundle.publish(output)?
+    } else {
+        run.publish(merged.bundle)?
     };
     results::report(
         &plan,

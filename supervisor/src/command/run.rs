@@ -8,12 +8,10 @@ use crate::render::table::{Align, Table};
 use crate::render::{output, plain, results, seconds};
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
-use crate::rundir::durable;
 use crate::rundir::plan::{not_applicable, parts};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::MethodKind;
 use proctor_protocol::object;
-use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
@@ -71,9 +69,7 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
             merged
         }
     };
-    let published = merged.bundle.publish_numbered(&merged_dir)?;
-    let name = published.path.file_name().unwrap_or_default();
-    durable::replace_link(&prepared.run.bundle_link(), &Path::new("merged").join(name))?;
+    let published = prepared.run.publish(merged.bundle)?;
     results::report(&plan, &merged.document, &merged.methods, &published, json)?;
     let exit = results::exit(&merged.methods);
     Ok(if stop.asked() {

@@ -13,6 +13,7 @@ use proctor_protocol::canonical::Value;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
+use std::fmt::Write;
 
 /// A method as its files show it.
 struct Line<'a> {
@@ -192,13 +193,13 @@ fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
             _ => Vec::new(),
         };
         if !last.is_empty() {
-            text.push_str(&format!("\nlast words of {}:\n", plain(&line.method.name)));
-            text.extend(last.iter().map(|words| format!("  {words}\n")));
+            let _ = writeln!(text, "\nlast words of {}:", plain(&line.method.name));
+        }
+        for words in last {
+            let _ = writeln!(text, "  {words}");
         }
     }
-    match bundle {
-        Some(path) => text.push_str(&format!("\nbundle: {}\n", plain(path))),
-        None => text.push_str("\nno bundle yet\n"),
-    }
+    let bundle = bundle.map_or_else(|| "none yet".to_owned(), plain);
+    let _ = writeln!(text, "\nbundle: {bundle}");
     text
 }

@@ -15,7 +15,12 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
     let protocol = args.protocol.as_deref().map(Protocol::load).transpose()?;
     let opened = open(&args.bundle)?;
     let scores = args.scores.clone().or(opened.scores);
-    let root = match opened.dir.as_deref().map(bundle::check_inventory).transpose() {
+    let root = match opened
+        .dir
+        .as_deref()
+        .map(bundle::check_inventory)
+        .transpose()
+    {
         Ok(root) => root,
         Err(problem) => return negative(args, "inventory", "", &problem.to_string()),
     };
@@ -75,13 +80,21 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
     }
     let _ = writeln!(text, "valid: {}", plain(&verdict.benchmark_id));
     let _ = writeln!(text, "protocol id: {}", verdict.protocol_id);
-    let _ = writeln!(text, "methods: {}, ranked rows: {}", verdict.methods, verdict.eligible_rows);
+    let _ = writeln!(
+        text,
+        "methods: {}, ranked rows: {}",
+        verdict.methods, verdict.eligible_rows
+    );
     let _ = writeln!(
         text,
         "rows with a score: {}, computed again from score files: {}{}",
         verdict.scored_rows,
         verdict.recomputed_rows,
-        if seen.data { ", which hold the frozen data" } else { "" }
+        if seen.data {
+            ", which hold the frozen data"
+        } else {
+            ""
+        }
     );
     if let Some(root) = &seen.root {
         let _ = writeln!(text, "root digest: {root}");

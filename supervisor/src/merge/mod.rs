@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::rundir::RunDir;
 use crate::rundir::plan::Plan;
 use proctor_protocol::bundle::{
-    Artifact, Assembly, DatasetCard, Document, Execution, ScoreArtifact, assemble, cards, score_csv,
-    stem, validation_score_csv,
+    Artifact, Assembly, DatasetCard, Document, Execution, ScoreArtifact, assemble, cards,
+    score_csv, stem, validation_score_csv,
 };
 use proctor_protocol::canonical::{Object, Value};
 use proctor_protocol::frozen::LoadedEntry;

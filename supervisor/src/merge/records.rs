@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::render::sentence::Numbers;
 use crate::rundir::plan::{Plan, not_applicable, parts};
-use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal};
+use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal, count};
 use crate::rundir::scores::read_scores;
 use crate::rundir::state::{self, Attempt};
 use crate::rundir::{RecordError, RunDir};
@@ -228,7 +228,9 @@ fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
 fn worker_error(which: &str, said: &str) -> String {
     let is_type = |word: &str| {
         let mut characters = word.chars();
-        characters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic())
             && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
     };
     match said.split_once(": ") {
@@ -285,7 +287,7 @@ pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
 
 fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
     let (items, sha256, error) = match &checkpoint.answer {
-        Answer::Scored { items, sha256 } => (Some(*items as i64), Some(sha256.as_str()), None),
+        Answer::Scored { items, sha256 } => (Some(count(*items)), Some(sha256.as_str()), None),
         Answer::Failed { error } => (None, None, Some(error.as_str())),
     };
     object! {
@@ -306,8 +308,14 @@ mod tests {
     fn a_worker_cannot_make_its_failure_ours() {
         assert_eq!(worker_error("", "ValueError: no"), "ValueError: no");
         assert_eq!(worker_error("", "no parser"), "DatasetError: no parser");
-        assert_eq!(worker_error("", "two words: no"), "DatasetError: two words: no");
-        assert_eq!(worker_error("", "NotCharged: x"), "DatasetError: NotCharged: x");
+        assert_eq!(
+            worker_error("", "two words: no"),
+            "DatasetError: two words: no"
+        );
+        assert_eq!(
+            worker_error("", "NotCharged: x"),
+            "DatasetError: NotCharged: x"
+        );
         assert_eq!(
             worker_error("validation data: ", "ValueError: no"),
             "DatasetError: validation data: ValueError: no"

@@ -75,11 +75,13 @@ impl Run {
         RunDir::new(&self.folder.path().join("run"))
     }
 
-    /// Writes an attempt that scored its first `scored` parts.
-    fn attempt(&self, method: &Method, number: u32, scored: usize, outcome: Option<Outcome>) {
-        let dir = self.dir().attempt_dir(&method.id, &AttemptId::local(number));
+    /// Writes an attempt that scored its first `answered` parts.
+    fn attempt(&self, method: &Method, number: u32, answered: usize, outcome: Option<Outcome>) {
+        let dir = self
+            .dir()
+            .attempt_dir(&method.id, &AttemptId::local(number));
         durable::create_dir_all(&dir.join("scores")).unwrap();
-        let started = Started {
+        let begun = Started {
             run_id: self.plan.run_id.clone(),
             nonce: self.plan.nonce.clone(),
             method_id: method.id.clone(),
@@ -90,10 +92,10 @@ impl Run {
             cores: vec![0],
             budget_seconds: 3.0,
         };
-        let text = pretty(&started.to_value());
+        let text = pretty(&begun.to_value());
         durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
         let mut log = Appender::create(&dir.join("checkpoints.log")).unwrap();
-        for part in parts(&self.plan.protocol, method).into_iter().take(scored) {
+        for part in parts(&self.plan.protocol, method).into_iter().take(answered) {
             let items = self.items(part);
             let scores: Vec<f64> = (0..items).map(|n| (n % 7) as f64 / 7.0).collect();
             let sha256 = write_scores(&dir.join(part.score_file()), &scores).unwrap();
@@ -181,9 +183,17 @@ fn a_timed_out_method_keeps_what_it_finished_and_is_not_ranked() {
     assert_eq!(found.iter().filter(|error| error.is_none()).count(), 1);
     assert_eq!(found.iter().filter(|error| **error == timeout).count(), 2);
     for row in merged.document.aggregate() {
-        assert_eq!(row.rank.is_some(), row.algorithm_id.as_ref() == good.id, "{row:?}");
+        assert_eq!(
+            row.rank.is_some(),
+            row.algorithm_id.as_ref() == good.id,
+            "{row:?}"
+        );
     }
-    let failures = merged.document.metadata().get("execution_failures").unwrap();
+    let failures = merged
+        .document
+        .metadata()
+        .get("execution_failures")
+        .unwrap();
     assert_eq!(
         *failures,
         Value::Array(vec![object! {
@@ -232,7 +242,10 @@ fn the_same_records_give_the_same_bytes_and_name_no_folder_of_this_machine() {
     for (name, bytes) in &first {
         let text = String::from_utf8_lossy(bytes);
         assert!(!text.contains(here.to_str().unwrap()), "{name}");
-        assert!(!text.contains(run.folder.path().to_str().unwrap()), "{name}");
+        assert!(
+            !text.contains(run.folder.path().to_str().unwrap()),
+            "{name}"
+        );
     }
 }
 
@@ -262,6 +275,9 @@ fn records_of_another_run_and_changed_scores_are_refused() {
 
 #[test]
 fn the_plan_reads_back() {
-    let run = run(r#"["GST", {"name": "p", "command": ["/bin/true"]}]"#, "manifest.json");
+    let run = run(
+        r#"["GST", {"name": "p", "command": ["/bin/true"]}]"#,
+        "manifest.json",
+    );
     assert_eq!(Plan::read(&run.dir()).unwrap(), run.plan);
 }

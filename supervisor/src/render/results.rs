@@ -12,6 +12,7 @@ use proctor_protocol::canonical::Value;
 use proctor_protocol::dataset::Family;
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
+use std::fmt::Write;
 
 /// The exit code of a run by the outcomes of its methods.
 pub fn exit(methods: &[MethodRecord<'_>]) -> Exit {
@@ -122,11 +123,12 @@ pub fn rankings(document: &Document) -> String {
             cells.extend(metrics.iter().map(mean));
             table.row(cells);
         }
-        text.push_str(&format!(
-            "{}, mean over datasets\n\n{}\n",
+        let _ = writeln!(
+            text,
+            "{}, mean over datasets\n\n{}",
             family.name(),
             table.text()
-        ));
+        );
     }
     text
 }

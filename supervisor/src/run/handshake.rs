@@ -53,7 +53,8 @@ impl Exam for Greeting<'_> {
 /// # Errors
 /// It does not answer, or says that it cannot score the method.
 pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Error> {
-    let trouble = |error: io::Error| Error::Infrastructure(format!("cannot try the worker: {error}"));
+    let trouble =
+        |error: io::Error| Error::Infrastructure(format!("cannot try the worker: {error}"));
     let folder = tempfile::tempdir().map_err(trouble)?;
     let scratch = folder.path().join("scratch");
     let log = folder.path().join("stderr");
@@ -76,7 +77,10 @@ pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Err
     if ending.outcome == Outcome::Completed {
         return Ok(());
     }
-    let said = ending.facts.worker_error.unwrap_or_else(|| ending.outcome.to_string());
+    let said = ending
+        .facts
+        .worker_error
+        .unwrap_or_else(|| ending.outcome.to_string());
     let mut text = format!(
         "nothing was started: the worker {} cannot run {}: {said}",
         program.display(),

@@ -1,6 +1,8 @@
 //! Facts about this machine and this program, for the records.
 
 use crate::rundir::plan::Machine;
+use nix::sys::utsname::UtsName;
+use proctor_protocol::canonical::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 use std::path::Path;
@@ -20,10 +22,10 @@ pub fn machine() -> Machine {
         field.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
     };
     Machine {
-        host: text(uname.as_ref().map(|name| name.nodename())),
-        system: text(uname.as_ref().map(|name| name.sysname())),
-        release: text(uname.as_ref().map(|name| name.release())),
-        architecture: text(uname.as_ref().map(|name| name.machine())),
+        host: text(uname.as_ref().map(UtsName::nodename)),
+        system: text(uname.as_ref().map(UtsName::sysname)),
+        release: text(uname.as_ref().map(UtsName::release)),
+        architecture: text(uname.as_ref().map(UtsName::machine)),
         processor: processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
     }
 }
@@ -50,10 +52,6 @@ pub fn random_hex(bytes: usize) -> io::Result<String> {
     let mut random = vec![0; bytes];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(hex(&random))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// SHA-256 of a file, read in pieces.

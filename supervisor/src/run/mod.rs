@@ -23,6 +23,7 @@ use crate::schedule::{Schedule, Start};
 use attempt::{AttemptError, Desk};
 use live::Live;
 use proctor_protocol::canonical::{Value, pretty};
+use proctor_protocol::dataset::Dataset;
 use proctor_protocol::outcome::Outcome;
 use signals::Stop;
 use std::collections::BTreeMap;
@@ -121,10 +122,7 @@ fn entries(prepared: &Prepared) -> Vec<Entry> {
         let loaded = &prepared.loaded[part.dataset];
         match part.role {
             Role::Test => loaded.test.item_count(),
-            Role::Validation => loaded
-                .validation
-                .as_ref()
-                .map_or(0, |data| data.item_count()),
+            Role::Validation => loaded.validation.as_ref().map_or(0, Dataset::item_count),
         }
     };
     let entry = |method| {

@@ -86,7 +86,10 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
         ));
     }
     if let Some(program) = &worker.path {
-        for method in methods.iter().filter(|method| method.kind == MethodKind::Builtin) {
+        for method in methods
+            .iter()
+            .filter(|method| method.kind == MethodKind::Builtin)
+        {
             greet(program, method, &core_sets[0])?;
         }
     }

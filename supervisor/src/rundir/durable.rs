@@ -99,16 +99,16 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> DiskResult<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }
 
-/// As [`write_file`], with the bytes produced by `fill`.
+/// As [`write_file`], with the bytes produced by `content`.
 ///
 /// # Errors
-/// Any step failed, `fill` included.
+/// Any step failed, `content` included.
 pub fn write_file_with(
     path: &Path,
-    fill: impl FnOnce(&mut File) -> io::Result<()>,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> DiskResult<()> {
     let temporary = temporary_beside(path);
-    let written = fill_and_sync(&temporary, fill)
+    let written = fill_and_sync(&temporary, content)
         .and_then(|()| fs::rename(&temporary, path).at("put in place", path));
     if written.is_err() {
         // The first error is the one to tell; a leftover temporary file is ignored by every reader.
@@ -120,7 +120,7 @@ pub fn write_file_with(
 
 fn fill_and_sync(
     temporary: &Path,
-    fill: impl FnOnce(&mut File) -> io::Result<()>,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> DiskResult<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -129,7 +129,7 @@ fn fill_and_sync(
         .mode(0o644)
         .open(temporary)
         .at("create", temporary)?;
-    fill(&mut file).at("write", temporary)?;
+    content(&mut file).at("write", temporary)?;
     file.sync_all().at("sync", temporary)
 }
 

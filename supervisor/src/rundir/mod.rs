@@ -18,6 +18,8 @@ pub use fields::RecordError;
 pub use plan::Plan;
 pub use record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
 
+use crate::bundle::{Published, Sealed};
+use durable::DiskResult;
 use std::path::{Path, PathBuf};
 
 /// The paths of a run directory.
@@ -57,6 +59,17 @@ impl RunDir {
     /// Where bundles lie.
     pub fn merged_dir(&self) -> PathBuf {
         self.root.join("merged")
+    }
+
+    /// Puts a bundle in place under the next number and points the link at it.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn publish(&self, bundle: Sealed) -> DiskResult<Published> {
+        let published = bundle.publish_numbered(&self.merged_dir())?;
+        let number = published.path.file_name().unwrap_or_default();
+        durable::replace_link(&self.bundle_link(), &Path::new("merged").join(number))?;
+        Ok(published)
     }
 
     /// The link to the newest bundle.

@@ -51,6 +51,11 @@ impl fmt::Display for AttemptId {
     }
 }
 
+/// A count as JSON; counts stay far below 2^63.
+pub fn count(value: u64) -> Value {
+    Value::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
 /// Which data of a dataset a worker was asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -190,7 +195,7 @@ impl Checkpoint {
         if let Some(object) = record.as_object_mut() {
             match &self.answer {
                 Answer::Scored { items, sha256 } => {
-                    object.insert("items", *items as i64);
+                    object.insert("items", count(*items));
                     object.insert("scores_sha256", sha256.as_str());
                 }
                 Answer::Failed { error } => {

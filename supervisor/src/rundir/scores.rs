@@ -3,19 +3,13 @@
 
 use super::durable::{DiskResult, write_file_with};
 use super::fields::RecordError;
+use proctor_protocol::canonical::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 /// Doubles converted at a time.
 const CHUNK: usize = 8192;
-
-fn hex(hash: Sha256) -> String {
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
 
 /// Writes the scores durably; gives their digest.
 ///
@@ -34,7 +28,7 @@ pub fn write_scores(path: &Path, scores: &[f64]) -> DiskResult<String> {
         }
         file.flush()
     })?;
-    Ok(hex(hash))
+    Ok(hex(&hash.finalize()))
 }
 
 /// Reads `items` scores back and proves that they are the ones of the record.
@@ -69,7 +63,7 @@ pub fn read_scores(path: &Path, items: u64, sha256: &str) -> Result<Vec<f64>, Re
         scores.extend(doubles.iter().map(|&double| f64::from_le_bytes(double)));
         left -= part.len();
     }
-    if hex(hash) != sha256 {
+    if hex(&hash.finalize()) != sha256 {
         return Err(damaged(
             "the scores are not those of the checkpoint (SHA-256 differs)".into(),
         ));

@@ -3,6 +3,7 @@
 
 use super::RunDir;
 use super::fields::RecordError;
+use super::record::count;
 use super::record::{AttemptId, Checkpoint, Part, Started, Terminal};
 use proctor_protocol::canonical::{Value, read};
 use proctor_protocol::object;
@@ -151,9 +152,9 @@ impl Heartbeat {
     pub fn to_value(&self) -> Value {
         object! {
             "elapsed_seconds" => self.elapsed_seconds,
-            "part" => self.part as i64,
-            "items" => self.items as i64,
-            "total" => self.total as i64,
+            "part" => count(self.part),
+            "items" => count(self.items),
+            "total" => count(self.total),
         }
     }
 
