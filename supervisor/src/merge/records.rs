@@ -247,7 +247,7 @@ fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt]) -> Outcome {
         return Outcome::NotApplicable(reason);
     }
     match state::counting(attempts) {
-        None => Outcome::Infrastructure("the method was not started".into()),
+        None => Outcome::Infrastructure("not started".into()),
         Some(attempt) => match &attempt.terminal {
             Some(terminal) => terminal.outcome.clone(),
             None => Outcome::Infrastructure(

@@ -95,7 +95,10 @@ impl Run {
         let text = pretty(&begun.to_value());
         durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
         let mut log = Appender::create(&dir.join("checkpoints.log")).unwrap();
-        for part in parts(&self.plan.protocol, method).into_iter().take(answered) {
+        for part in parts(&self.plan.protocol, method)
+            .into_iter()
+            .take(answered)
+        {
             let items = self.items(part);
             let scores: Vec<f64> = (0..items).map(|n| (n % 7) as f64 / 7.0).collect();
             let sha256 = write_scores(&dir.join(part.score_file()), &scores).unwrap();

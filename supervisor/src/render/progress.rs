@@ -1,7 +1,7 @@
 //! The display while a run goes on: a line per running method that is redrawn on a terminal, plain lines elsewhere.
 
 use super::sentence::{Numbers, sentence};
-use super::{output, plain, seconds};
+use super::{output, plain};
 use crate::run::live::Glance;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proctor_protocol::outcome::Outcome;
@@ -56,7 +56,7 @@ impl Progress {
         let entry = &self.entries[method];
         let bar = self.drawn.as_ref().map(|drawn| {
             let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:24!} {bar:24} {wide_msg}") {
+            if let Ok(style) = ProgressStyle::with_template("{prefix:20!} {bar:12} {wide_msg}") {
                 bar.set_style(style.progress_chars("=> "));
             }
             bar.set_prefix(plain(&entry.name));
@@ -125,22 +125,29 @@ impl Progress {
             .parts
             .get(glance.part as usize)
             .map_or("", String::as_str);
-        let mut line = format!(
-            "{} of {}, {} ({}/{}), {}/{} items",
-            seconds(elapsed),
-            seconds(self.budget),
-            plain(part),
+        let left = eta(glance.answered, entry.items, elapsed)
+            .map_or_else(String::new, |left| format!("{} left, ", clock(left)));
+        // What may be long comes last: on a narrow terminal the end is cut.
+        format!(
+            "{} of {}, {left}dataset {}/{}, {} of {} items, {}",
+            clock(elapsed),
+            clock(self.budget),
             glance.part + 1,
             entry.parts.len(),
             glance.items,
             glance.total,
-        );
-        if let Some(left) = eta(glance.answered, entry.items, elapsed) {
-            line.push_str(", about ");
-            line.push_str(&seconds(left));
-            line.push_str(" left");
-        }
-        line
+            plain(part),
+        )
+    }
+}
+
+/// Seconds in a form that does not jump about: `7 s`, `4:05`, `1:04:05`.
+fn clock(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{}:{:02}", whole / 60, whole % 60),
+        _ => format!("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60),
     }
 }
 
@@ -195,9 +202,13 @@ mod tests {
         };
         assert_eq!(
             progress.line(0, glance),
-            "5.000 s of 60.0 s, b (2/2), 10/60 items, about 5.000 s left"
+            "5 s of 1:00, 5 s left, dataset 2/2, 10 of 60 items, b"
         );
         assert_eq!(progress.line(0, Glance::default()), "making its room");
         assert_eq!(eta(0, 10, 3.0), None);
+        assert_eq!(
+            (clock(59.4), clock(245.0), clock(3845.0)),
+            ("59 s".into(), "4:05".into(), "1:04:05".into())
+        );
     }
 }

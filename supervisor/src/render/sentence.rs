@@ -62,7 +62,7 @@ pub fn sentence(outcome: &Outcome, numbers: Numbers) -> String {
         }
         Outcome::Cancelled => format!("was cancelled after {wall}; {so_far}; not held against it"),
         Outcome::Infrastructure(reason) => {
-            format!("has no result because of us: {reason}; not held against it")
+            format!("has no result: {reason}; not held against it")
         }
         Outcome::Unresolved => {
             "was tried as often as allowed without an answer; not held against it".into()
