@@ -1,5 +1,5 @@
 //! Scores everything correctly and writes down all it can see: what it received, its arguments, environment, working
-//! directory and open descriptors. Its first argument is the file to write to.
+//! directory, open descriptors and process status. Its first argument is the file to write to.
 
 use std::fmt::Write;
 
@@ -31,6 +31,10 @@ fn main() {
             target.display()
         )
         .expect("text can be written");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines() {
+        writeln!(seen, "status {line}").expect("text can be written");
     }
     std::fs::write(&arguments[1], seen).expect("the record can be written");
 }

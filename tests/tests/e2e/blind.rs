@@ -7,51 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
 use crate::support::proctor;
+use crate::support::record::Record;
 use crate::support::{json, repository, tree};
-
-/// What the recorder saw, line by line.
-struct Record {
-    lines: Vec<String>,
-}
-
-impl Record {
-    fn of(bench: &Bench, file: &str) -> Self {
-        let text =
-            std::fs::read_to_string(bench.path(file)).expect("the recorder wrote its record");
-        Self {
-            lines: text.lines().map(str::to_owned).collect(),
-        }
-    }
-
-    fn messages(&self) -> Vec<Value> {
-        let messages = self.lines.iter().filter(|line| line.starts_with('{'));
-        messages
-            .map(|line| serde_json::from_str(line).expect("a message"))
-            .collect()
-    }
-
-    /// The texts in the order they came.
-    fn texts(&self) -> Vec<String> {
-        let mut texts = Vec::new();
-        for message in self.messages() {
-            if message["type"] == "texts" {
-                let values = message["values"].as_array().expect("texts");
-                texts.extend(
-                    values
-                        .iter()
-                        .map(|v| v.as_str().expect("a text").to_owned()),
-                );
-            }
-        }
-        texts
-    }
-
-    fn about<'a>(&'a self, what: &'a str) -> impl Iterator<Item = &'a str> {
-        self.lines
-            .iter()
-            .filter_map(move |line| line.strip_prefix(what)?.strip_prefix(' '))
-    }
-}
 
 /// Everything that names a thing of the fixtures: ids, paths, groups, dataset names, columns.
 fn needles() -> BTreeSet<String> {

@@ -12,17 +12,9 @@ use crate::args;
 use crate::support::bench::Bench;
 use crate::support::oracle::Oracle;
 use crate::support::proctor::proctor;
+use crate::support::wait_for;
 
 const NONE: &[u32] = &[];
-
-/// Waits for a condition, with a deadline.
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// The number of attempts with at least one durable checkpoint.
 fn checkpoints(run: &Path) -> usize {

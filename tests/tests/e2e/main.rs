@@ -14,3 +14,4 @@ mod merging;
 mod refusals;
 mod reports;
 mod rogues;
+mod rooms;

@@ -5,9 +5,11 @@ pub mod bundle;
 pub mod matheel;
 pub mod oracle;
 pub mod proctor;
+pub mod record;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -81,4 +83,13 @@ pub fn tree(root: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
         }
     }
     files
+}
+
+/// Waits for a condition, with a deadline.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -1,0 +1,54 @@
+//! Reading what the rogue `recorder` wrote down.
+
+use serde_json::Value;
+
+use super::bench::Bench;
+
+/// What the recorder saw, line by line.
+#[derive(Debug)]
+pub struct Record {
+    /// The lines of its record.
+    pub lines: Vec<String>,
+}
+
+impl Record {
+    /// Reads the record that the recorder wrote to this file of the bench's folder.
+    pub fn of(bench: &Bench, file: &str) -> Self {
+        let text =
+            std::fs::read_to_string(bench.path(file)).expect("the recorder wrote its record");
+        Self {
+            lines: text.lines().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The messages it received.
+    pub fn messages(&self) -> Vec<Value> {
+        let messages = self.lines.iter().filter(|line| line.starts_with('{'));
+        messages
+            .map(|line| serde_json::from_str(line).expect("a message"))
+            .collect()
+    }
+
+    /// The texts in the order they came.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for message in self.messages() {
+            if message["type"] == "texts" {
+                let values = message["values"].as_array().expect("texts");
+                texts.extend(
+                    values
+                        .iter()
+                        .map(|v| v.as_str().expect("a text").to_owned()),
+                );
+            }
+        }
+        texts
+    }
+
+    /// What follows a word at the beginning of a line.
+    pub fn about<'a>(&'a self, what: &'a str) -> impl Iterator<Item = &'a str> {
+        self.lines
+            .iter()
+            .filter_map(move |line| line.strip_prefix(what)?.strip_prefix(' '))
+    }
+}
