@@ -1,12 +1,14 @@
 //! Scores everything correctly and writes down all it can see: what it received, its arguments, environment, working
-//! directory, open descriptors and process status. Its first argument is the file to write to.
+//! directory, open descriptors and process status. Its argument names the environment variable with the
+//! file to write to.
 
 use std::fmt::Write;
 
 use proctor_tests::talk::Talk;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
+    let variable = std::env::args().nth(1).expect("an argument");
+    let record = std::env::var(variable).expect("the variable is passed on");
     let mut talk = Talk::open("recorder");
     talk.behave();
     let mut seen = talk.received.concat();
@@ -36,5 +38,5 @@ fn main() {
     for line in status.lines() {
         writeln!(seen, "status {line}").expect("text can be written");
     }
-    std::fs::write(&arguments[1], seen).expect("the record can be written");
+    std::fs::write(record, seen).expect("the record can be written");
 }

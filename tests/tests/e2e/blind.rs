@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
 use crate::support::proctor;
-use crate::support::record::Record;
+use crate::support::record::{Record, run_recorders};
 use crate::support::{json, repository, tree};
 
 /// Everything that names a thing of the fixtures: ids, paths, groups, dataset names, columns.
@@ -48,7 +48,7 @@ fn needles() -> BTreeSet<String> {
     }
     needles.insert(fixtures.to_string_lossy().into_owned());
     // A worker may know the task family and the language.
-    for allowed in ["retrieval", "python", "java"] {
+    for allowed in ["retrieval", "language", "python", "java"] {
         needles.remove(allowed);
     }
     // Words that the programs themselves use say nothing.
@@ -77,17 +77,14 @@ fn a_worker_learns_texts_and_numbers_and_nothing_else() {
             m["execution_policy"]["max_method_seconds"] = json!(20);
         },
     );
-    let recorder = |name: &str| {
-        let mut method = bench.rogue("recorder", &[bench.path(name).to_string_lossy()]);
-        method["name"] = json!(format!("Secret Method {name}"));
-        method
-    };
-    let methods = [recorder("one"), recorder("two")];
-    let mut run = bench.run_command(&methods, &[]);
+    let mut run = run_recorders(&bench, &["SecretOne", "SecretTwo"], &[]);
     run.env("PROCTOR_TEST_SECRET", "the answer key");
     proctor::finish(run).exits(0);
 
-    let (one, two) = (Record::of(&bench, "one"), Record::of(&bench, "two"));
+    let (one, two) = (
+        Record::of(&bench, "SecretOne"),
+        Record::of(&bench, "SecretTwo"),
+    );
     let needles = needles();
     assert!(
         needles.contains("py-primes-original") && needles.contains("label"),
@@ -136,6 +133,17 @@ fn a_worker_learns_texts_and_numbers_and_nothing_else() {
         "validation_pairs",
     ];
     let mut frozen: Vec<String> = folders.into_iter().flat_map(sources).collect();
+    // The retrieval set puts each of its queries once more, as a query.
+    for (name, bytes) in tree(&repository().join("fixtures/retrieval/files")) {
+        if name.contains("disguised") {
+            frozen.push(
+                String::from_utf8(bytes)
+                    .expect("text")
+                    .trim_end()
+                    .to_owned(),
+            );
+        }
+    }
     let trimmed = |record: &Record| -> Vec<String> {
         record
             .texts()

@@ -188,7 +188,14 @@ fn the_fixtures_freeze_and_score_the_same() {
             };
             assert_eq!(timeless(&bundle.payload), timeless(&theirs), "{table}");
         }
-        let thresholds = |payload: &Value| payload["metadata"]["thresholds"].clone();
+        let thresholds = |payload: &Value| {
+            let mut rows = payload["metadata"]["thresholds"]
+                .as_array()
+                .expect("thresholds")
+                .clone();
+            rows.sort_by_key(ToString::to_string);
+            rows
+        };
         assert_eq!(thresholds(&bundle.payload), thresholds(&theirs));
         assert_eq!(
             bundle.payload["metadata"]["method_configurations"],

@@ -317,7 +317,7 @@ fn data_that_changed_since_it_was_frozen_stops_the_run() {
     let text = copy.join("files/py-primes-original.py");
     let source = std::fs::read_to_string(&text).expect("a file");
     std::fs::write(&text, source + "\n# changed\n").expect("a file");
-    refuses(bench.run(&[json!("Jaro")]), "python_pairs");
+    refuses(bench.run(&[json!("Jaro")]), "datasets[0]");
     assert!(!bench.run_dir().join("run.json").exists());
 }
 

@@ -2,21 +2,13 @@
 
 use std::process::Stdio;
 
-use serde_json::{Value, json};
-
 use crate::support::bench::Bench;
 use crate::support::oracle::Oracle;
 use crate::support::proctor;
-use crate::support::record::Record;
+use crate::support::record::{Record, run_recorders};
 use crate::support::{skip, wait_for};
 
 const NONE: &[u32] = &[];
-
-fn recorder(bench: &Bench, name: &str) -> Value {
-    let mut method = bench.rogue("recorder", &[bench.path(name).to_string_lossy()]);
-    method["name"] = json!(name);
-    method
-}
 
 /// A field of `/proc/self/status` as the worker saw it.
 fn status<'a>(record: &'a Record, field: &'a str) -> &'a str {
@@ -30,14 +22,22 @@ fn status<'a>(record: &'a Record, field: &'a str) -> &'a str {
 #[test]
 fn a_worker_is_alone_and_has_no_more_rights_than_it_needs() {
     let bench = Bench::fixtures(20.0);
-    proctor::finish(bench.run_command(&[recorder(&bench, "one")], &[])).exits(0);
+    proctor::finish(run_recorders(&bench, &["one"], &[])).exits(0);
     let record = Record::of(&bench, "one");
     assert_eq!(status(&record, "NoNewPrivs"), "1");
     let names: Vec<&str> = record
         .about("environment")
         .map(|line| line.split('=').next().unwrap_or(line))
         .collect();
-    let allowed = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR"];
+    let allowed = [
+        "PATH",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "HOME",
+        "TMPDIR",
+        "RECORD_one",
+    ];
     for name in &names {
         assert!(allowed.contains(name), "{name} was passed on");
     }
@@ -57,8 +57,7 @@ fn methods_at_a_time_have_cores_of_their_own() {
         return;
     }
     let bench = Bench::fixtures(20.0);
-    let methods = [recorder(&bench, "one"), recorder(&bench, "two")];
-    proctor::finish(bench.run_command(&methods, &["--jobs", "2"])).exits(0);
+    proctor::finish(run_recorders(&bench, &["one", "two"], &["--jobs", "2"])).exits(0);
     let (one, two) = (Record::of(&bench, "one"), Record::of(&bench, "two"));
     let (one, two) = (status(&one, "Cpus_allowed"), status(&two, "Cpus_allowed"));
     let mask = |text: &str| -> Vec<u32> {

@@ -1,8 +1,29 @@
 //! Reading what the rogue `recorder` wrote down.
 
-use serde_json::Value;
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use super::bench::Bench;
+
+/// The rogue `recorder` as a method of this name, writing to the file of this name in the bench's folder.
+pub fn recorder(bench: &Bench, name: &str) -> Value {
+    let variable = format!("RECORD_{name}");
+    let mut method = bench.rogue("recorder", &[&variable]);
+    method["name"] = json!(name);
+    method["env"] = json!([variable]);
+    method
+}
+
+/// The command that runs the recorders of these names, each told where to write.
+pub fn run_recorders(bench: &Bench, names: &[&str], more: &[&str]) -> Command {
+    let methods: Vec<Value> = names.iter().map(|name| recorder(bench, name)).collect();
+    let mut run = bench.run_command(&methods, more);
+    for name in names {
+        run.env(format!("RECORD_{name}"), bench.path(name));
+    }
+    run
+}
 
 /// What the recorder saw, line by line.
 #[derive(Debug)]
