@@ -1,5 +1,6 @@
 //! The texts of one dataset, prepared once for all the pairs they are in.
 
+use crate::kernel::Pattern;
 use crate::metric::fuzz::{Text, Vocabulary};
 use crate::metric::gst::{self, WindowIndex};
 use crate::metric::static_hash::Sparse;
@@ -10,15 +11,24 @@ use crate::text::{Alphabet, Symbol, class, preprocess};
 use proctor_wire::builtin::{Feature, Settings};
 use std::collections::HashMap;
 
+/// The characters of a text.
+#[derive(Debug, Default)]
+pub struct Characters {
+    /// One by one.
+    pub symbols: Vec<Symbol>,
+    /// As a pattern; empty when no feature lays them side by side with others.
+    pub pattern: Pattern,
+}
+
 /// One text, with what the active features look at.
 #[derive(Debug, Default)]
 pub struct Document {
-    /// The prepared characters; empty when no feature looks at characters.
-    pub symbols: Vec<Symbol>,
+    /// The prepared text; empty when no feature looks at characters.
+    pub raw: Characters,
     /// Ranks of the words, sorted.
     words: Vec<u32>,
-    /// The sorted words joined.
-    pub sorted: Vec<Symbol>,
+    /// The sorted words joined; empty when no feature looks at words.
+    pub sorted: Characters,
     /// Winnowing fingerprints.
     pub fingerprints: Vec<u64>,
     /// Tokens for tiling.
@@ -31,9 +41,9 @@ impl Document {
     /// As the `fuzz` scorers see it.
     pub fn text(&self) -> Text<'_> {
         Text {
-            symbols: &self.symbols,
+            symbols: &self.raw.symbols,
             words: &self.words,
-            sorted: &self.sorted,
+            sorted: &self.sorted.symbols,
         }
     }
 }
@@ -53,6 +63,10 @@ pub struct Corpus {
 #[derive(Debug, Clone, Copy)]
 struct Needs {
     symbols: bool,
+    /// Patterns of the texts.
+    patterns: bool,
+    /// Patterns of the sorted words.
+    sorted_patterns: bool,
     words: bool,
     fingerprints: bool,
     tokens: bool,
@@ -62,6 +76,8 @@ impl Needs {
     fn of(settings: &Settings) -> Self {
         let mut needs = Self {
             symbols: false,
+            patterns: false,
+            sorted_patterns: false,
             words: false,
             fingerprints: false,
             tokens: false,
@@ -70,8 +86,11 @@ impl Needs {
             match feature {
                 Feature::Winnowing => needs.fingerprints = true,
                 Feature::Gst => needs.tokens = true,
-                Feature::TokenSortRatio
-                | Feature::TokenSetRatio
+                Feature::TokenSortRatio => {
+                    needs.words = true;
+                    needs.sorted_patterns = true;
+                }
+                Feature::TokenSetRatio
                 | Feature::TokenRatio
                 | Feature::PartialTokenSortRatio
                 | Feature::PartialTokenSetRatio
@@ -79,6 +98,15 @@ impl Needs {
                 Feature::WRatio => {
                     needs.words = true;
                     needs.symbols = true;
+                }
+                Feature::Levenshtein
+                | Feature::Osa
+                | Feature::Lcs
+                | Feature::Indel
+                | Feature::Ratio
+                | Feature::QRatio => {
+                    needs.symbols = true;
+                    needs.patterns = true;
                 }
                 _ => needs.symbols = true,
             }
@@ -126,7 +154,7 @@ impl Corpus {
         let mut alphabet = Alphabet::default();
         if needs.symbols {
             for (document, text) in corpus.documents.iter_mut().zip(&texts) {
-                document.symbols = alphabet.symbols(text.chars());
+                document.raw.symbols = alphabet.symbols(text.chars());
             }
         }
         if needs.words {
@@ -136,7 +164,37 @@ impl Corpus {
             corpus.take_tokens(&texts, settings.gst_min_match);
         }
         corpus.alphabet = alphabet.len();
+        if needs.patterns || needs.sorted_patterns {
+            corpus.take_patterns(needs, threads);
+        }
         corpus
+    }
+
+    fn take_patterns(&mut self, needs: Needs, threads: usize) {
+        let documents = &self.documents;
+        let pattern = |wanted: bool, characters: &Characters| {
+            if wanted {
+                Pattern::new(&characters.symbols)
+            } else {
+                Pattern::default()
+            }
+        };
+        let patterns = parallel::map(
+            threads,
+            documents.len(),
+            || (),
+            |(), at| {
+                let document = &documents[at];
+                (
+                    pattern(needs.patterns, &document.raw),
+                    pattern(needs.sorted_patterns, &document.sorted),
+                )
+            },
+        );
+        for (document, (raw, sorted)) in self.documents.iter_mut().zip(patterns) {
+            document.raw.pattern = raw;
+            document.sorted.pattern = sorted;
+        }
     }
 
     fn take_words(&mut self, texts: &[String], alphabet: &mut Alphabet) {
@@ -170,7 +228,7 @@ impl Corpus {
                 *word = rank[*word as usize];
             }
             document.words.sort_unstable();
-            document.sorted = self.vocabulary.join(&document.words);
+            document.sorted.symbols = self.vocabulary.join(&document.words);
         }
     }
 

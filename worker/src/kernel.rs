@@ -77,14 +77,62 @@ impl Table<u64> {
 
 impl Table<Lanes> {
     /// Loads at most [`LANES`] patterns side by side; missing ones are empty.
-    pub fn load<'a>(&mut self, patterns: impl Iterator<Item = &'a [Symbol]> + Clone) {
-        self.reset(patterns.clone().map(<[Symbol]>::len).max().unwrap_or(0));
+    pub fn load<'a>(&mut self, patterns: impl Iterator<Item = &'a Pattern> + Clone) {
+        let longest = patterns.clone().map(|pattern| pattern.length).max();
+        self.reset(longest.unwrap_or(0));
         for (lane, pattern) in patterns.take(LANES).enumerate() {
-            for (at, &symbol) in pattern.iter().enumerate() {
+            let mut from = 0;
+            for &(symbol, to) in &pattern.symbols {
                 let start = self.row_start(symbol);
-                self.cells[start + at / 64].0[lane] |= 1 << (at % 64);
+                let row = &mut self.cells[start..];
+                for (block, word) in &pattern.words[from..to as usize] {
+                    row[*block as usize].0[lane] = *word;
+                }
+                from = to as usize;
             }
         }
+    }
+}
+
+/// A pattern by symbols, made once and loaded into many tables.
+#[derive(Debug, Clone, Default)]
+pub struct Pattern {
+    length: usize,
+    /// Each symbol once, with the end of its words.
+    symbols: Vec<(Symbol, u32)>,
+    /// (block, positions in it), the words of a symbol together.
+    words: Vec<(u32, u64)>,
+}
+
+impl Pattern {
+    /// The pattern of a text.
+    pub fn new(text: &[Symbol]) -> Self {
+        let mut places: Vec<(Symbol, u32)> = text.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        let mut pattern = Self {
+            length: text.len(),
+            ..Self::default()
+        };
+        let mut last = None;
+        for (symbol, place) in places {
+            let (block, bit) = (place / 64, 1 << (place % 64));
+            if last.is_some_and(|(last, in_block)| (last, in_block) == (symbol, block))
+                && let Some((_, word)) = pattern.words.last_mut()
+            {
+                *word |= bit;
+                continue;
+            }
+            pattern.words.push((block, bit));
+            let end = pattern.words.len() as u32;
+            match pattern.symbols.last_mut() {
+                Some((last, last_end)) if *last == symbol => *last_end = end,
+                _ => pattern.symbols.push((symbol, end)),
+            }
+            last = Some((symbol, block));
+        }
+        pattern.symbols.shrink_to_fit();
+        pattern.words.shrink_to_fit();
+        pattern
     }
 }
 

@@ -16,48 +16,99 @@ pub struct Task {
 /// How long a text is for the features that look at characters.
 fn length(corpus: &Corpus, number: u32) -> usize {
     let document = &corpus.documents[number as usize];
-    document.symbols.len().max(document.sorted.len())
+    document
+        .raw
+        .symbols
+        .len()
+        .max(document.sorted.symbols.len())
 }
 
-/// Tiles for pairs in any order: each text takes the pairs it is in that no busier text has taken, and lays the other
-/// texts of them side by side, equal lengths together.
+/// Tiles for pairs in any order.
+///
+/// Text after text, the busiest first, takes the pairs it is in and lays their other texts side by side, equal lengths
+/// together. What does not fill the lanes is left to the other texts of those pairs, as long as their turn is still to
+/// come.
 pub fn pairs(corpus: &Corpus, left: &[u32], right: &[u32]) -> Vec<Task> {
-    let texts = corpus.documents.len();
-    let mut degree = vec![0_u32; texts];
-    for &text in left.iter().chain(right) {
-        degree[text as usize] += 1;
+    let of_text = Incidence::new(corpus.documents.len(), left, right);
+    let mut order: Vec<u32> = (0..corpus.documents.len() as u32).collect();
+    order.sort_by_key(|&text| std::cmp::Reverse(of_text.pairs(text).len()));
+    let mut turn = vec![0; order.len()];
+    for (at, &text) in (0_u32..).zip(&order) {
+        turn[text as usize] = at;
     }
-    // For each pair the text that takes it: the one in more pairs, of equals the left one.
-    let mut groups: Vec<Vec<u32>> = vec![Vec::new(); texts];
-    for (pair, (&a, &b)) in (0..).zip(left.iter().zip(right)) {
-        let owner = if degree[b as usize] > degree[a as usize] {
-            b
-        } else {
-            a
-        };
-        groups[owner as usize].push(pair);
-    }
+    let other = |pair: u32, text: u32| {
+        let (a, b) = (left[pair as usize], right[pair as usize]);
+        if a == text { b } else { a }
+    };
+    let mut taken = vec![false; left.len()];
     let mut tasks = Vec::new();
-    for (owner, group) in (0_u32..).zip(groups) {
-        let (mut as_left, mut as_right): (Vec<u32>, Vec<u32>) = group
-            .into_iter()
-            .partition(|&pair| left[pair as usize] == owner);
-        as_left.sort_by_key(|&pair| length(corpus, right[pair as usize]));
-        as_right.sort_by_key(|&pair| length(corpus, left[pair as usize]));
-        for (side, others, lanes_right) in [(as_left, right, true), (as_right, left, false)] {
-            for chunk in side.chunks(LANES) {
-                tasks.push(Task {
-                    tile: Tile {
-                        lanes: chunk.iter().map(|&pair| others[pair as usize]).collect(),
-                        texts: vec![owner],
-                        lanes_right,
-                    },
-                    places: chunk.to_vec(),
-                });
-            }
+    for &text in &order {
+        let is_later = |pair: u32| turn[other(pair, text) as usize] > turn[text as usize];
+        let mut open: Vec<u32> = of_text.pairs(text).to_vec();
+        open.retain(|&pair| !taken[pair as usize]);
+        open.dedup();
+        // Those that can wait come last, so that they are what is left over.
+        open.sort_by_key(|&pair| (is_later(pair), length(corpus, other(pair, text))));
+        let mut keep = open.len() - open.len() % LANES;
+        while keep < open.len() && !is_later(open[keep]) {
+            keep += 1;
+        }
+        open.truncate(keep);
+        open.sort_by_key(|&pair| length(corpus, other(pair, text)));
+        for chunk in open.chunks(LANES) {
+            let right_lanes = chunk
+                .iter()
+                .enumerate()
+                .filter(|&(_, &pair)| left[pair as usize] == text)
+                .fold(0, |lanes, (lane, _)| lanes | 1 << lane);
+            tasks.push(Task {
+                tile: Tile {
+                    lanes: chunk.iter().map(|&pair| other(pair, text)).collect(),
+                    texts: vec![text],
+                    right_lanes,
+                },
+                places: chunk.to_vec(),
+            });
+        }
+        for pair in open {
+            taken[pair as usize] = true;
         }
     }
     tasks
+}
+
+/// The pairs each text is in.
+struct Incidence {
+    starts: Vec<u32>,
+    pairs: Vec<u32>,
+}
+
+impl Incidence {
+    fn new(texts: usize, left: &[u32], right: &[u32]) -> Self {
+        let mut starts = vec![0; texts + 1];
+        for &text in left.iter().chain(right) {
+            starts[text as usize + 1] += 1;
+        }
+        for text in 0..texts {
+            starts[text + 1] += starts[text];
+        }
+        let mut next = starts.clone();
+        let mut pairs = vec![0; left.len() + right.len()];
+        for (pair, (&a, &b)) in (0..).zip(left.iter().zip(right)) {
+            for text in [a, b] {
+                let slot = &mut next[text as usize];
+                pairs[*slot as usize] = pair;
+                *slot += 1;
+            }
+        }
+        Self { starts, pairs }
+    }
+
+    /// The pairs of a text in order; a pair of a text with itself comes twice.
+    fn pairs(&self, text: u32) -> &[u32] {
+        let text = text as usize;
+        &self.pairs[self.starts[text] as usize..self.starts[text + 1] as usize]
+    }
 }
 
 /// Tiles for some rows of the query x document matrix. `documents` are all documents, equal lengths together.
@@ -77,7 +128,7 @@ pub fn rows(queries: &[u32], first_document: u32, documents: &[u32]) -> Vec<Task
                 tile: Tile {
                     lanes: lanes.to_vec(),
                     texts: queries.to_vec(),
-                    lanes_right: true,
+                    right_lanes: u8::MAX,
                 },
                 places,
             }

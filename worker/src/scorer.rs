@@ -1,6 +1,6 @@
 //! A method: its settings, and the score of a block of pairs.
 
-use crate::corpus::{Corpus, Document};
+use crate::corpus::{Characters, Corpus, Document};
 use crate::kernel::{State, Table};
 use crate::metric::edit::{Costs, Damerau, hamming, weighted};
 use crate::metric::fuzz::Fuzz;
@@ -27,14 +27,19 @@ pub struct Tile {
     pub lanes: Vec<u32>,
     /// Text numbers.
     pub texts: Vec<u32>,
-    /// The lanes are the right texts of the pairs; otherwise the left ones.
-    pub lanes_right: bool,
+    /// Bit `i` is set when lane `i` is the right text of its pairs, clear when it is the left one.
+    pub right_lanes: u8,
 }
 
 impl Tile {
     /// How many pairs it has.
     pub fn len(&self) -> usize {
         self.lanes.len() * self.texts.len()
+    }
+
+    /// True when the lane is the right text of its pairs.
+    fn is_right(&self, lane: usize) -> bool {
+        self.right_lanes >> lane & 1 == 1
     }
 
     /// True without pairs.
@@ -144,9 +149,11 @@ impl Scorer {
                 memory.text_vector.as_slice(),
                 static_hash::length(&memory.text_vector),
             );
-            for (value, (dense, length)) in row.iter_mut().zip(&memory.lane_vectors) {
+            for (at, (value, (dense, length))) in
+                row.iter_mut().zip(&memory.lane_vectors).enumerate()
+            {
                 let lane = (dense.as_slice(), *length);
-                let (left, right) = if tile.lanes_right {
+                let (left, right) = if tile.is_right(at) {
                     (text, lane)
                 } else {
                     (lane, text)
@@ -172,27 +179,21 @@ impl Scorer {
                     pair: Pairwise::osa,
                     read: Answer::Distance,
                 };
-                self.kernel(
-                    &distance,
-                    symbols,
-                    corpus,
-                    memory,
-                    tile,
-                    values,
-                    |a, b, d| normalized(d, a.max(b)),
-                );
+                self.kernel(&distance, raw, corpus, memory, tile, values, |a, b, d| {
+                    normalized(d, a.max(b))
+                });
             }
-            Feature::Lcs => self.lcs(symbols, corpus, memory, tile, values, |a, b, common| {
+            Feature::Lcs => self.lcs(raw, corpus, memory, tile, values, |a, b, common| {
                 let longest = a.max(b);
                 normalized(longest - common, longest)
             }),
-            Feature::Indel => self.lcs(symbols, corpus, memory, tile, values, indel),
+            Feature::Indel => self.lcs(raw, corpus, memory, tile, values, indel),
             Feature::Ratio => {
-                self.lcs(symbols, corpus, memory, tile, values, |a, b, common| {
+                self.lcs(raw, corpus, memory, tile, values, |a, b, common| {
                     indel(a, b, common) * 100.0 / 100.0
                 });
             }
-            Feature::QRatio => self.lcs(symbols, corpus, memory, tile, values, |a, b, common| {
+            Feature::QRatio => self.lcs(raw, corpus, memory, tile, values, |a, b, common| {
                 if a == 0 || b == 0 {
                     return 0.0;
                 }
@@ -224,12 +225,12 @@ impl Scorer {
                     pair: Pairwise::levenshtein,
                     read: Answer::Distance,
                 };
-                self.kernel(&kernel, symbols, corpus, memory, tile, values, |a, b, d| {
+                self.kernel(&kernel, raw, corpus, memory, tile, values, |a, b, d| {
                     normalized(a, b, d as u64 * cost)
                 });
             }
             Costs::Indel { insert, delete } => {
-                self.lcs(symbols, corpus, memory, tile, values, |a, b, common| {
+                self.lcs(raw, corpus, memory, tile, values, |a, b, common| {
                     let deleted = (a - common) as u64 * delete;
                     normalized(a, b, deleted + (b - common) as u64 * insert)
                 });
@@ -239,8 +240,14 @@ impl Scorer {
                 delete,
                 substitute,
             } => for_each_pair(corpus, tile, values, |left, right| {
-                let distance = weighted(&left.symbols, &right.symbols, insert, delete, substitute);
-                normalized(left.symbols.len(), right.symbols.len(), distance)
+                let distance = weighted(
+                    &left.raw.symbols,
+                    &right.raw.symbols,
+                    insert,
+                    delete,
+                    substitute,
+                );
+                normalized(left.raw.symbols.len(), right.raw.symbols.len(), distance)
             }),
         }
     }
@@ -277,9 +284,10 @@ impl Scorer {
         values: &mut [f64],
         finish: impl Fn(usize, usize, usize) -> f64,
     ) {
-        let symbols = |number: u32| view(&corpus.documents[number as usize]);
-        let oriented = |text: usize, lane: usize, number: usize| {
-            if tile.lanes_right {
+        let characters = |number: u32| view(&corpus.documents[number as usize]);
+        let symbols = |number: u32| characters(number).symbols.as_slice();
+        let oriented = |at: usize, text: usize, lane: usize, number: usize| {
+            if tile.is_right(at) {
                 finish(text, lane, number)
             } else {
                 finish(lane, text, number)
@@ -289,17 +297,17 @@ impl Scorer {
         if tile.lanes.len() < self.fewest_lanes() {
             for (row, &text) in rows {
                 let text = symbols(text);
-                for (value, &lane) in row.iter_mut().zip(&tile.lanes) {
+                for (at, (value, &lane)) in row.iter_mut().zip(&tile.lanes).enumerate() {
                     let lane = symbols(lane);
                     let number = (kernel.pair)(&mut memory.pairwise, text, lane);
-                    *value = oriented(text.len(), lane.len(), number);
+                    *value = oriented(at, text.len(), lane.len(), number);
                 }
             }
             return;
         }
         memory
             .table
-            .load(tile.lanes.iter().map(|&lane| symbols(lane)));
+            .load(tile.lanes.iter().map(|&lane| &characters(lane).pattern));
         for (row, &text) in rows {
             let text = symbols(text);
             memory.state.begin(&memory.table);
@@ -310,7 +318,7 @@ impl Scorer {
                     Answer::Common => memory.state.common(at, length),
                     Answer::Distance => memory.state.distance(at, length, text.len()),
                 };
-                *value = oriented(text.len(), length, number);
+                *value = oriented(at, text.len(), length, number);
             }
         }
     }
@@ -332,7 +340,7 @@ impl Scorer {
         left: &Document,
         right: &Document,
     ) -> f64 {
-        let (a, b) = (left.symbols.as_slice(), right.symbols.as_slice());
+        let (a, b) = (left.raw.symbols.as_slice(), right.raw.symbols.as_slice());
         let longest = a.len().max(b.len());
         let mut fuzz = Fuzz {
             vocabulary: &corpus.vocabulary,
@@ -369,13 +377,13 @@ impl Scorer {
 }
 
 /// Which characters of a document a kernel looks at.
-type View = fn(&Document) -> &[Symbol];
+type View = fn(&Document) -> &Characters;
 
-fn symbols(document: &Document) -> &[Symbol] {
-    &document.symbols
+fn raw(document: &Document) -> &Characters {
+    &document.raw
 }
 
-fn sorted(document: &Document) -> &[Symbol] {
+fn sorted(document: &Document) -> &Characters {
     &document.sorted
 }
 
@@ -402,8 +410,8 @@ fn for_each_pair(
 ) {
     let document = |number: u32| &corpus.documents[number as usize];
     for (row, &text) in values.chunks_exact_mut(tile.lanes.len()).zip(&tile.texts) {
-        for (value, &lane) in row.iter_mut().zip(&tile.lanes) {
-            *value = if tile.lanes_right {
+        for (at, (value, &lane)) in row.iter_mut().zip(&tile.lanes).enumerate() {
+            *value = if tile.is_right(at) {
                 score(document(text), document(lane))
             } else {
                 score(document(lane), document(text))
