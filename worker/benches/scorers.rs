@@ -135,9 +135,10 @@ fn main() {
         let Ok(scorer) = Scorer::from_configuration(&configuration) else {
             continue;
         };
-        let started = Instant::now();
+        let epoch = Instant::now();
+        let started = seconds(epoch);
         let corpus = Corpus::prepare(&texts, scorer.settings(), None, 1);
-        let preparing = started.elapsed().as_secs_f64() * 1e9 / f64::from(count);
+        let preparing = (seconds(epoch) - started) * 1e9 / f64::from(count);
         let slow = [
             Feature::DamerauLevenshtein,
             Feature::PartialRatio,

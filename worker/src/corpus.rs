@@ -172,9 +172,9 @@ impl Corpus {
 
     fn take_patterns(&mut self, needs: Needs, threads: usize) {
         let documents = &self.documents;
-        let pattern = |wanted: bool, characters: &Characters| {
+        let pattern = |words: &mut Vec<u64>, wanted: bool, characters: &Characters| {
             if wanted {
-                Pattern::new(&characters.symbols)
+                Pattern::new(&characters.symbols, words)
             } else {
                 Pattern::default()
             }
@@ -182,12 +182,12 @@ impl Corpus {
         let patterns = parallel::map(
             threads,
             documents.len(),
-            || (),
-            |(), at| {
+            || vec![0; self.alphabet],
+            |words, at| {
                 let document = &documents[at];
                 (
-                    pattern(needs.patterns, &document.raw),
-                    pattern(needs.sorted_patterns, &document.sorted),
+                    pattern(words, needs.patterns, &document.raw),
+                    pattern(words, needs.sorted_patterns, &document.sorted),
                 )
             },
         );

@@ -81,58 +81,55 @@ impl Table<Lanes> {
         let longest = patterns.clone().map(|pattern| pattern.length).max();
         self.reset(longest.unwrap_or(0));
         for (lane, pattern) in patterns.take(LANES).enumerate() {
-            let mut from = 0;
-            for &(symbol, to) in &pattern.symbols {
-                let start = self.row_start(symbol);
-                let row = &mut self.cells[start..];
-                for (block, word) in &pattern.words[from..to as usize] {
-                    row[*block as usize].0[lane] = *word;
-                }
-                from = to as usize;
+            for entry in &pattern.entries {
+                let start = self.row_start(entry.symbol);
+                self.cells[start + entry.block as usize].0[lane] = entry.word;
             }
         }
     }
 }
 
-/// A pattern by symbols, made once and loaded into many tables.
+/// Where a symbol occurs among 64 places.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    symbol: Symbol,
+    block: u32,
+    word: u64,
+}
+
+/// A text as a pattern, made once and loaded into many tables.
 #[derive(Debug, Clone, Default)]
 pub struct Pattern {
     length: usize,
-    /// Each symbol once, with the end of its words.
-    symbols: Vec<(Symbol, u32)>,
-    /// (block, positions in it), the words of a symbol together.
-    words: Vec<(u32, u64)>,
+    entries: Vec<Entry>,
 }
 
 impl Pattern {
-    /// The pattern of a text.
-    pub fn new(text: &[Symbol]) -> Self {
-        let mut places: Vec<(Symbol, u32)> = text.iter().copied().zip(0..).collect();
-        places.sort_unstable();
-        let mut pattern = Self {
-            length: text.len(),
-            ..Self::default()
-        };
-        let mut last = None;
-        for (symbol, place) in places {
-            let (block, bit) = (place / 64, 1 << (place % 64));
-            if last.is_some_and(|(last, in_block)| (last, in_block) == (symbol, block))
-                && let Some((_, word)) = pattern.words.last_mut()
-            {
-                *word |= bit;
-                continue;
+    /// The pattern of a text. `words` is memory of one word for each symbol of the alphabet, all 0 before and after.
+    pub fn new(text: &[Symbol], words: &mut [u64]) -> Self {
+        let mut entries = Vec::new();
+        for (block, chunk) in (0..).zip(text.chunks(64)) {
+            let first = entries.len();
+            for (bit, &symbol) in chunk.iter().enumerate() {
+                let word = &mut words[symbol as usize];
+                if *word == 0 {
+                    entries.push(Entry {
+                        symbol,
+                        block,
+                        word: 0,
+                    });
+                }
+                *word |= 1 << bit;
             }
-            pattern.words.push((block, bit));
-            let end = pattern.words.len() as u32;
-            match pattern.symbols.last_mut() {
-                Some((last, last_end)) if *last == symbol => *last_end = end,
-                _ => pattern.symbols.push((symbol, end)),
+            for entry in &mut entries[first..] {
+                entry.word = std::mem::take(&mut words[entry.symbol as usize]);
             }
-            last = Some((symbol, block));
         }
-        pattern.symbols.shrink_to_fit();
-        pattern.words.shrink_to_fit();
-        pattern
+        entries.shrink_to_fit();
+        Self {
+            length: text.len(),
+            entries,
+        }
     }
 }
 
