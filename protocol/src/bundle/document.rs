@@ -7,7 +7,7 @@ use super::sanitize::sanitized;
 use super::validate::{Validation, Verdict, check};
 use super::{Finding, html};
 use crate::canonical::{Object, Value, is_alnum, pretty, py_strip, write_pretty};
-use crate::report::{AggregateRow, Row};
+use crate::report::{AggregateRow, Row, rank};
 
 /// A bundle's document. One is only made by [`super::assemble`] and [`super::merge`], or read by [`Document::accept`],
 /// so its rows are consistent.
@@ -96,11 +96,13 @@ impl Document {
             Value::Object(metadata) => metadata,
             _ => Object::new(),
         };
+        let mut rows = checked.rows;
+        rank(&mut rows);
         let document = Self {
             metadata,
             manifest: part("manifest"),
             cards: part("cards"),
-            rows: checked.rows,
+            rows,
             aggregate: checked.aggregate,
         };
         Ok((document, checked.verdict))

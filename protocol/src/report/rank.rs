@@ -1,16 +1,25 @@
 //! Ranks within a dataset and metric.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::Row;
 
+/// Order of texts; rows mostly share theirs, which spares the comparison.
+pub(super) fn by_text(a: &Arc<str>, b: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(a, b) {
+        Ordering::Equal
+    } else {
+        a.cmp(b)
+    }
+}
+
 /// Order of groups: a ranking is one of domain, family, dataset and metric.
 fn by_group(a: &Row, b: &Row) -> Ordering {
-    a.domain
-        .cmp(&b.domain)
+    by_text(&a.domain, &b.domain)
         .then_with(|| a.family.name().cmp(b.family.name()))
-        .then_with(|| a.dataset_name.cmp(&b.dataset_name))
-        .then_with(|| a.metric.cmp(&b.metric))
+        .then_with(|| by_text(&a.dataset_name, &b.dataset_name))
+        .then_with(|| by_text(&a.metric, &b.metric))
 }
 
 /// Higher first, no score last.

@@ -45,22 +45,20 @@ pub(super) fn check_identity(
     aggregate: &RawAggregate<'_>,
     protocol: &Protocol,
 ) -> Result<(), Finding> {
-    let check = |at: String, column: &str, value: &Value, expected: &str| {
-        if value.as_str() == Some(expected) {
+    let same = |value: &Value, expected: &str| value.as_str() == Some(expected);
+    let check = |table: &str, at: usize, benchmark: &Value, id: &Value| {
+        let (column, expected) = if !same(benchmark, protocol.benchmark_id()) {
+            ("benchmark_id", protocol.benchmark_id())
+        } else if !same(id, protocol.id()) {
+            ("protocol_id", protocol.id())
+        } else {
             return Ok(());
-        }
+        };
         let problem = format!("must be {expected:?} on every row");
-        Err(Finding::new("identity", format!("{at}.{column}"), problem))
+        Err(Finding::new("identity", format!("{table}[{at}].{column}"), problem))
     };
     for (at, row) in rows.rows.iter().enumerate() {
-        let at = || format!("per_dataset[{at}]");
-        check(
-            at(),
-            "benchmark_id",
-            row.benchmark_id,
-            protocol.benchmark_id(),
-        )?;
-        check(at(), "protocol_id", row.protocol_id, protocol.id())?;
+        check("per_dataset", at, row.benchmark_id, row.protocol_id)?;
     }
     if let Some(at) = aggregate.broken {
         let at = format!("aggregate[{at}]");
@@ -70,14 +68,7 @@ pub(super) fn check_identity(
         return Err(Finding::new("identity", "aggregate", "is missing or empty"));
     }
     for (at, row) in aggregate.rows.iter().enumerate() {
-        let at = || format!("aggregate[{at}]");
-        check(
-            at(),
-            "benchmark_id",
-            row.benchmark_id,
-            protocol.benchmark_id(),
-        )?;
-        check(at(), "protocol_id", row.protocol_id, protocol.id())?;
+        check("aggregate", at, row.benchmark_id, row.protocol_id)?;
     }
     Ok(())
 }

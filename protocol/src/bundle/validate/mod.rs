@@ -63,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// A payload that passed, with what was computed from it.
+/// A payload that passed, with what was computed from it; rows are in the order given.
 pub(super) struct Checked {
     pub verdict: Verdict,
     pub rows: Vec<Row>,
@@ -113,7 +113,6 @@ pub(super) fn check(payload: &Value, options: &Validation<'_>) -> Result<Checked
         scored_rows: rows.iter().filter(|row| row.eligible).count(),
         recomputed_rows,
     };
-    crate::report::rank(&mut rows);
     Ok(Checked {
         verdict,
         rows,
