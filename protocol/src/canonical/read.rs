@@ -115,6 +115,19 @@ fn error_at(text: &str, at: usize, problem: String) -> ReadError {
     }
 }
 
+/// True when none of eight bytes is a quote, a backslash or a control character.
+fn is_plain(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(bytes);
+    // The high bit of a byte is set when it is zero, or below 0x20; bytes from 0x80 are left out by their own high bit.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let quote = zero(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+    (control | quote | backslash) & HIGH == 0
+}
+
 struct Fault {
     at: usize,
     problem: String,
@@ -361,10 +374,12 @@ impl Reader<'_> {
     /// Passes over characters that stand for themselves in a string.
     fn plain(&mut self) {
         let rest = &self.bytes[self.at..];
-        self.at += rest
+        let (words, _) = rest.as_chunks::<8>();
+        let plain = 8 * words.iter().take_while(|word| is_plain(**word)).count();
+        let end = rest[plain..]
             .iter()
-            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
-            .unwrap_or(rest.len());
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+        self.at += end.map_or(rest.len(), |end| plain + end);
     }
 
     fn escape(&mut self) -> Result<char, Fault> {

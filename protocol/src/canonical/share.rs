@@ -25,17 +25,27 @@ impl Shared {
         if text.len() > Self::LONGEST {
             return text.into();
         }
-        let mut hash = text.len() as u64;
-        for chunk in text.as_bytes().chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word))
-                .wrapping_mul(0x517c_c1b7_2722_0a95);
-        }
-        let slot = &mut self.slots[(hash >> 52) as usize];
+        let slot = (hash(text.as_bytes()) >> 52) as usize;
+        let slot = &mut self.slots[slot];
         match slot {
             Some(known) if known.as_ref() == text => known.clone(),
             _ => slot.insert(text.into()).clone(),
         }
     }
+}
+
+/// A quick hash of a short text, eight bytes at a time.
+fn hash(bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(FACTOR);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut hash = bytes.len() as u64;
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    mix(
+        hash,
+        rest.iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    )
 }

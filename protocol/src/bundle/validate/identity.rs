@@ -55,7 +55,11 @@ pub(super) fn check_identity(
             return Ok(());
         };
         let problem = format!("must be {expected:?} on every row");
-        Err(Finding::new("identity", format!("{table}[{at}].{column}"), problem))
+        Err(Finding::new(
+            "identity",
+            format!("{table}[{at}].{column}"),
+            problem,
+        ))
     };
     for (at, row) in rows.rows.iter().enumerate() {
         check("per_dataset", at, row.benchmark_id, row.protocol_id)?;
