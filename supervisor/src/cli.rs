@@ -139,8 +139,8 @@ pub struct Run {
     #[arg(short, long, value_name = "RUN_DIR")]
     pub output: PathBuf,
     /// Methods to run at a time, each on its own cores.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub jobs: usize,
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: u32,
     /// Run only the method of this name; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,

@@ -60,6 +60,7 @@ impl From<AttemptError> for Error {
         match error {
             AttemptError::Disk(error) => Self::Disk(error),
             AttemptError::Record(error) => Self::Record(error),
+            bug @ AttemptError::Bug { .. } => Self::Infrastructure(bug.to_string()),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         protocol: args.protocol.clone(),
         methods: args.methods.clone(),
         output: args.output.clone(),
-        jobs: args.jobs,
+        jobs: args.jobs as usize,
         only: args.only.clone(),
         basename: args.basename.clone(),
         worker: args.worker.clone(),
@@ -55,27 +55,21 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
         &plan.basename,
         &merged_dir,
     );
-    let merged = match (merged, ran) {
-        (_, Err(error)) if !prepared.run.root().is_dir() => return Err(error),
-        (Err(merge_error), Err(error)) => {
-            output::tell(&format!("error: no bundle could be made: {merge_error}"));
-            return Err(error);
-        }
+    let merged = match (merged, &ran) {
+        (Ok(merged), _) => merged,
         (Err(error), Ok(())) => return Err(error),
-        (Ok(merged), ran) => {
-            if let Err(error) = ran {
-                output::tell(&format!("error: {error}"));
-            }
-            merged
+        (Err(error), Err(_)) => {
+            output::tell(&format!("error: no bundle could be made: {error}"));
+            return ran.map(|()| Exit::Infrastructure);
         }
     };
     let published = prepared.run.publish(merged.bundle)?;
     results::report(&plan, &merged.document, &merged.methods, &published, json)?;
-    let exit = results::exit(&merged.methods);
+    ran?;
     Ok(if stop.asked() {
         Exit::Interrupted
     } else {
-        exit
+        results::exit(merged.methods.iter().map(|record| &record.outcome))
     })
 }
 

@@ -15,15 +15,17 @@ use proctor_protocol::outcome::Outcome;
 use std::fmt::Write;
 
 /// The exit code of a run by the outcomes of its methods.
-pub fn exit(methods: &[MethodRecord<'_>]) -> Exit {
-    let outcomes: Vec<&Outcome> = methods.iter().map(|record| &record.outcome).collect();
-    if outcomes.iter().any(|outcome| !outcome.charged()) {
-        Exit::Infrastructure
-    } else if outcomes.iter().all(|outcome| outcome.succeeded()) {
-        Exit::Success
-    } else {
-        Exit::Negative
+pub fn exit<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Exit {
+    let mut exit = Exit::Success;
+    for outcome in outcomes {
+        if !outcome.charged() {
+            return Exit::Infrastructure;
+        }
+        if !outcome.succeeded() {
+            exit = Exit::Negative;
+        }
     }
+    exit
 }
 
 /// Prints what came of a run.

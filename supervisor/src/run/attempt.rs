@@ -24,6 +24,12 @@ pub enum AttemptError {
     /// Earlier records cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The thread that ran the attempt panicked.
+    #[error("the supervision of {method} broke down; this is a bug in proctor, please report it")]
+    Bug {
+        /// The method.
+        method: String,
+    },
 }
 
 /// The directory of a new attempt, made and owned by this process.

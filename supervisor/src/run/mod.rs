@@ -27,6 +27,7 @@ use proctor_protocol::dataset::Dataset;
 use proctor_protocol::outcome::Outcome;
 use signals::Stop;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -194,7 +195,13 @@ impl<'a> Conductor<'a> {
                 scope.spawn(move || {
                     let method = &prepared.methods[start.method];
                     let cores = &plan.policy.core_sets[start.slot];
-                    let result = desk.run(prepared, plan, method, cores, &live, &control);
+                    let run = || desk.run(prepared, plan, method, cores, &live, &control);
+                    // Nothing of a panicking attempt is used again, and the others must go on.
+                    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                        Err(AttemptError::Bug {
+                            method: method.name.clone(),
+                        })
+                    });
                     // The receiver lives as long as something runs.
                     let _ = ended.send(Ended { start, result });
                 });

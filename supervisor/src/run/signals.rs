@@ -65,11 +65,21 @@ impl Stop {
     }
 }
 
-/// The signals that stop a run.
+/// The signals that stop a run. A hang-up is left alone when it is ignored, as under `nohup`.
 fn stop_signals() -> SigSet {
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
-        .into_iter()
-        .collect()
+    let mut signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !is_ignored(Signal::SIGHUP, &status) {
+        signals.add(Signal::SIGHUP);
+    }
+    signals
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal.
+fn is_ignored(signal: Signal, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal as u32 - 1)) != 0)
 }
 
 /// Turns the stop signals of this process into calls of [`Stop::signal`]. Must come before any other thread is
@@ -109,6 +119,14 @@ mod tests {
         assert!(stop.at_once());
         assert!(control.stop().is_some_and(|stop| stop.now));
         assert!(!stop.signal());
+    }
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_read() {
+        let status = "Name:\tx\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000002\n";
+        assert!(is_ignored(Signal::SIGHUP, status));
+        assert!(!is_ignored(Signal::SIGINT, status));
+        assert!(!is_ignored(Signal::SIGHUP, ""));
     }
 
     #[test]
