@@ -42,8 +42,8 @@ fn manifests_and_datasets_are_judged_as_by_matheel() {
     for (case, exact) in cases.iter().zip(manifests.expect("cases")) {
         let name = case["case"].as_str().expect("a name");
         let file = base.join("manifest.json");
-        let text = canonical::canonical(exact.get("manifest").expect("a manifest"));
-        std::fs::write(&file, text).expect("a file");
+        let manifest = canonical::canonical(exact.get("manifest").expect("a manifest"));
+        std::fs::write(&file, manifest).expect("a file");
         let done = freeze(&bench, &file);
         match case["outcome"]["accepted"].as_str() {
             Some(id) => {
