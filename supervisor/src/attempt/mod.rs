@@ -3,6 +3,7 @@
 mod control;
 mod ending;
 mod exam;
+mod feed;
 mod machine;
 mod shell;
 mod stderr_log;

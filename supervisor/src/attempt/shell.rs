@@ -9,8 +9,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use proctor_protocol::outcome::Outcome;
 use proctor_wire::ToWorker;
-use proctor_wire::limits::MAX_LINE_BYTES;
 
+use super::feed::{Feed, Kind};
 use super::machine::{Action, Event, Machine};
 use super::stderr_log::StderrLog;
 use super::{Control, Ending, Exam, Facts, Progress, Stop, WaitStatus};
@@ -76,6 +76,10 @@ pub(super) fn converse(
     shell.finish(spec)
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what is open and what was seen are independent"
+)]
 struct Shell<'a> {
     deadline: u64,
     room: Room,
@@ -95,57 +99,6 @@ struct Shell<'a> {
     told_worker: bool,
     told_items_at: u64,
     buffer: Vec<u8>,
-}
-
-/// What is being sent.
-struct Feed<'a> {
-    messages: &'a mut dyn Iterator<Item = ToWorker>,
-    bytes: Vec<u8>,
-    written: usize,
-    kind: Kind,
-    begun: bool,
-    all_sent: bool,
-}
-
-/// What a feed is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Hello,
-    Dataset,
-    Finish,
-}
-
-impl<'a> Feed<'a> {
-    fn new(messages: &'a mut dyn Iterator<Item = ToWorker>, kind: Kind) -> Self {
-        Self {
-            messages,
-            bytes: Vec::new(),
-            written: 0,
-            kind,
-            begun: false,
-            all_sent: false,
-        }
-    }
-
-    /// Makes sure bytes are at hand; false when nothing is left.
-    fn fill(&mut self) -> Result<bool, String> {
-        while self.written == self.bytes.len() {
-            self.bytes.clear();
-            self.written = 0;
-            let Some(message) = self.messages.next() else {
-                return Ok(false);
-            };
-            serde_json::to_writer(&mut self.bytes, &message).map_err(|error| error.to_string())?;
-            if self.bytes.len() > MAX_LINE_BYTES {
-                return Err(format!(
-                    "a message of {} bytes is too long for the wire",
-                    self.bytes.len()
-                ));
-            }
-            self.bytes.push(b'\n');
-        }
-        Ok(true)
-    }
 }
 
 impl Shell<'_> {
@@ -454,9 +407,9 @@ impl Shell<'_> {
             let Some(stdin) = &self.room.stdin else {
                 return;
             };
-            match nix::unistd::write(stdin, &feed.bytes[feed.written..]) {
+            match nix::unistd::write(stdin, feed.unwritten()) {
                 Ok(count) => {
-                    feed.written += count;
+                    feed.wrote(count);
                     sent += count;
                     if feed.kind == Kind::Dataset && !feed.begun {
                         feed.begun = true;
@@ -590,6 +543,8 @@ fn list(processes: &[(i32, char)]) -> String {
     }
 }
 
+/// Which descriptors the poll found ready.
+#[expect(clippy::struct_excessive_bools, reason = "one for each descriptor")]
 struct Ready {
     stdin: bool,
     stdout: bool,

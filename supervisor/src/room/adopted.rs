@@ -79,7 +79,7 @@ pub(super) fn sweep(since: u64, end: Instant) {
 }
 
 fn orphans(since: u64) -> Vec<i32> {
-    let own = std::process::id() as i32;
+    let own = procfs::own_pid();
     let all: Vec<Process> = procfs::processes();
     with_stages(|stages| {
         all.iter()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::procfs::Process;
+use super::procfs::{Process, own_pid};
 
 /// How the names of all our groups begin.
 const PREFIX: &str = "proctor.";
@@ -168,8 +168,8 @@ fn name(run_id: &str, number: u64) -> Result<String, String> {
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         .take(80)
         .collect();
-    let own = std::process::id();
-    let started = Process::read(own as i32)
+    let own = own_pid();
+    let started = Process::read(own)
         .ok_or("/proc/self/stat cannot be read")?
         .started;
     let namespace = pid_namespace().ok_or("/proc/self/ns/pid cannot be read")?;
@@ -295,7 +295,7 @@ mod tests {
         };
         let owner = Owner::parse(&name).unwrap();
         assert_eq!(owner.run_id, "run7x-y");
-        assert_eq!(owner.pid, std::process::id() as i32);
+        assert_eq!(owner.pid, own_pid());
         assert!(owner.alive());
         assert!(
             !Owner {

@@ -52,6 +52,11 @@ impl Rung {
         matches!(self, Self::K4 | Self::K3a)
     }
 
+    /// True when every orphan of the room becomes a child of its stage, so that a stage without a child is alone.
+    pub(super) fn adopts_all(self) -> bool {
+        matches!(self, Self::K4 | Self::K3a | Self::K1)
+    }
+
     /// True when the room is a cgroup2.
     pub fn has_cgroup(self) -> bool {
         matches!(self, Self::K4 | Self::K3b)

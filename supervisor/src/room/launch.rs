@@ -95,6 +95,7 @@ fn serve(requests: &mpsc::Receiver<Request>) {
 /// Everything the child reads, made before it starts.
 struct ChildPlan {
     descriptors: Vec<RawFd>,
+    count: c_int,
     die_with_us: bool,
     /// `uid_map` and `gid_map` of the new user namespace.
     maps: Option<(CString, CString)>,
@@ -122,6 +123,7 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
     });
     let mut plan = ChildPlan {
         descriptors: launch.descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
+        count: c_int::try_from(launch.descriptors.len()).unwrap_or(0),
         die_with_us: launch.die_with_us,
         maps,
         program,
@@ -191,9 +193,9 @@ fn prepare(plan: &ChildPlan) -> Result<(), &'static CStr> {
         write_file(c"/proc/self/gid_map", gids).ok_or(c"/proc/self/gid_map")?;
         keep_capabilities().ok_or(c"keeping the capabilities of the user namespace")?;
     }
-    let count = plan.descriptors.len() as c_int;
     // Above all targets first, so that no target number is still a source.
     let mut moved = [-1; MAX_DESCRIPTORS];
+    let count = plan.count;
     for (place, source) in moved.iter_mut().zip(&plan.descriptors) {
         // SAFETY: no memory is involved.
         *place = unsafe { libc::fcntl(*source, libc::F_DUPFD, count) };
@@ -242,7 +244,7 @@ fn write_file(path: &CStr, text: &CStr) -> Option<()> {
             return None;
         }
         let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
-        if written != bytes.len() as isize {
+        if usize::try_from(written) != Ok(bytes.len()) {
             return None;
         }
         libc::close(fd);

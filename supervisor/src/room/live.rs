@@ -184,13 +184,12 @@ impl Room {
         let mut buffer = [0; MAX_REPORT];
         loop {
             match sys::receive(self.control.as_fd(), &mut buffer) {
-                Received::Message(length) => match Report::decode(&buffer[..length]) {
-                    Some(report) => {
+                Received::Message(length) => {
+                    if let Some(report) = Report::decode(&buffer[..length]) {
                         self.note(&report);
                         return Heard::Report(report);
                     }
-                    None => {}
-                },
+                }
                 Received::Nothing => return Heard::Nothing,
                 Received::Closed => return Heard::Closed,
             }

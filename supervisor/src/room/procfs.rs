@@ -43,6 +43,11 @@ impl Process {
     }
 }
 
+/// The number of this process in its pid namespace.
+pub(super) fn own_pid() -> i32 {
+    nix::unistd::getpid().as_raw()
+}
+
 /// Every process that can be seen.
 pub(super) fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -71,7 +76,7 @@ pub(super) fn descendants(ancestor: i32, all: &[Process]) -> Vec<Process> {
 
 /// The children of this single-threaded process.
 pub(super) fn children_of_self() -> Vec<i32> {
-    let own = std::process::id();
+    let own = own_pid();
     match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
         Ok(list) => list
             .split_ascii_whitespace()
@@ -80,7 +85,7 @@ pub(super) fn children_of_self() -> Vec<i32> {
         // Kernels without that file.
         Err(_) => processes()
             .into_iter()
-            .filter(|process| process.parent == own as i32)
+            .filter(|process| process.parent == own)
             .map(|process| process.pid)
             .collect(),
     }
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn this_process_is_seen() {
-        let own = std::process::id() as i32;
+        let own = own_pid();
         assert!(processes().iter().any(|p| p.pid == own && p.alive()));
     }
 }

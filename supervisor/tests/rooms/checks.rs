@@ -231,7 +231,7 @@ fn stopping() {
         let control = Control::new().unwrap();
         let ending = std::thread::scope(|scope| {
             let run = scope.spawn(|| {
-                let budget = Duration::from_secs(60);
+                let budget = Duration::from_mins(1);
                 attempt::run(&spec, budget, &mut TwoDatasets::default(), &control)
             });
             while !spec.scratch.exists() && !run.is_finished() {
@@ -348,7 +348,7 @@ pub(crate) fn many_attempts(arguments: &[String]) {
     };
     let once = || {
         let spec = driver::spec(Some(rung), "noop", directory);
-        let budget = Duration::from_secs(60);
+        let budget = Duration::from_mins(1);
         let ending = attempt::run(
             &spec,
             budget,

@@ -82,7 +82,7 @@ fn kill_once(user: User, rung: Rung, worker: &str, wait: Duration, early: bool) 
 fn spin(wait: Duration) {
     let end = Instant::now() + wait;
     if wait > Duration::from_millis(20) {
-        std::thread::sleep(wait - Duration::from_millis(10));
+        std::thread::sleep(wait.saturating_sub(Duration::from_millis(10)));
     }
     while Instant::now() < end {
         std::hint::spin_loop();

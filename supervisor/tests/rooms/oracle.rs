@@ -73,8 +73,8 @@ impl Oracle {
     }
 
     /// Living processes, zombies not counted.
-    pub(crate) fn alive(&self) -> Vec<u32> {
-        let pids: Vec<u32> = match &self.group {
+    pub(crate) fn alive(&self) -> Vec<i32> {
+        let pids: Vec<i32> = match &self.group {
             Some(group) => fs::read_to_string(group.join("cgroup.procs"))
                 .unwrap()
                 .lines()
@@ -92,7 +92,7 @@ impl Oracle {
             .collect()
     }
 
-    fn marked(&self) -> Vec<u32> {
+    fn marked(&self) -> Vec<i32> {
         let mark = format!("PROCTOR_TEST_MARK={}", self.mark);
         fs::read_dir("/proc")
             .unwrap()
@@ -105,7 +105,7 @@ impl Oracle {
     }
 
     /// Living processes once they are none, or after `bound`.
-    pub(crate) fn alive_after(&self, bound: Duration) -> Vec<u32> {
+    pub(crate) fn alive_after(&self, bound: Duration) -> Vec<i32> {
         let end = Instant::now() + bound;
         loop {
             let alive = self.alive();
@@ -127,8 +127,10 @@ impl Drop for Oracle {
                 break;
             }
             for pid in alive {
-                let pid = nix::unistd::Pid::from_raw(pid as i32);
-                let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+                let _ = nix::sys::signal::kill(
+                    nix::unistd::Pid::from_raw(pid),
+                    nix::sys::signal::Signal::SIGKILL,
+                );
             }
             sleep(Duration::from_millis(5));
         }

@@ -1,6 +1,7 @@
 //! The workers of these tests: one that behaves, and many that do not. Each is this test binary, started again.
 
 use std::io::{BufRead, Write, stdin, stdout};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub(crate) const WORD: &str = "--worker";
 /// Runs a worker by name.
 pub(crate) fn main(name: &str) {
     match name {
-        "noop" => {}
+        "noop" | "silent-exit" => {}
         "good" => good(usize::MAX),
         "half" => good(1),
         "exit-3" => {
@@ -53,7 +54,6 @@ pub(crate) fn main(name: &str) {
             close_standard();
             forever();
         }
-        "silent-exit" => {}
         "segv" => {
             // The first one only makes Rust's own handler step aside.
             raise(Signal::SIGSEGV).unwrap();
@@ -116,8 +116,7 @@ pub(crate) fn main(name: &str) {
         "make-files" => {
             std::fs::create_dir_all("a/b").unwrap();
             std::fs::write("a/b/c", "x").unwrap();
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions("a/b", std::fs::Permissions::from_mode(0)).unwrap();
+            std::fs::set_permissions("a/b", std::fs::Permissions::from_mode(0o000)).unwrap();
             good(usize::MAX);
         }
         "sleeper" => {
@@ -140,10 +139,12 @@ pub(crate) fn main(name: &str) {
 
 fn forever() -> ! {
     loop {
-        sleep(Duration::from_secs(3600));
+        sleep(Duration::from_hours(1));
     }
 }
 
+/// Starts another worker and does not wait for it.
+#[expect(clippy::zombie_processes, reason = "leaving it behind is the point")]
 fn leave(name: &str, output: Stdio) {
     Command::new("/proc/self/exe")
         .args([WORD, name, &std::process::id().to_string()])

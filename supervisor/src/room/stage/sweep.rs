@@ -53,7 +53,10 @@ impl Watch<'_> {
         };
         loop {
             self.reap();
-            self.tell_left();
+            if self.tell_left() == Some(0) && self.order.rung.adopts_all() {
+                self.control.report(&Report::Empty);
+                return 0;
+            }
             let wait = if self.ended.is_some() && !self.told_left {
                 PollTimeout::from(2_u8)
             } else {
@@ -109,32 +112,38 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells how many processes outlived the worker, as soon as it is none, or after they had time to leave.
-    fn tell_left(&mut self) {
-        let Some(ended) = self.ended else { return };
+    /// Tells how many processes outlived the worker, as soon as it is none, or after they had time to leave. Gives back
+    /// the number when it was told now.
+    fn tell_left(&mut self) -> Option<u32> {
+        let ended = self.ended?;
         if self.told_left {
-            return;
+            return None;
         }
         let processes = self.left();
-        if processes == 0 || ended.elapsed() >= SETTLE {
-            self.told_left = true;
-            self.control.report(&Report::Left {
-                processes,
-                cpu_ns: cpu_ns(),
-            });
+        if processes > 0 && ended.elapsed() < SETTLE {
+            return None;
         }
+        self.told_left = true;
+        self.control.report(&Report::Left {
+            processes,
+            cpu_ns: cpu_ns(),
+        });
+        Some(processes)
     }
 
     /// Living processes of the room, the stage left out.
     fn left(&self) -> u32 {
-        let own = std::process::id() as i32;
+        // Whoever adopts everything and has no child is alone.
+        if self.order.rung.adopts_all() && !self.has_children() {
+            return 0;
+        }
+        let own = procfs::own_pid();
         match self.order.rung {
-            // Without a /proc of our own this counts too much; then the room is known only by reaping, and what is left is
-            // counted as far as it is our child.
+            // Without a /proc of its own the stage only knows that somebody is left.
             Rung::K4 | Rung::K3a if own == 1 && own_proc() => {
                 alive(&procfs::processes(), |process| process.pid != own)
             }
-            Rung::K4 | Rung::K3a => u32::from(self.has_children()),
+            Rung::K4 | Rung::K3a => 1,
             Rung::K3b => {
                 let mut members = Vec::new();
                 cgroup::collect_members(&self.order.cgroup, &mut members);

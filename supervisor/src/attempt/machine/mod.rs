@@ -4,6 +4,9 @@
 //! one clock and never goes back. The first cause of an end wins and fixes the verdict; whatever comes later is a fact
 //! beside it.
 
+mod event;
+mod phase;
+
 use proctor_protocol::outcome::Outcome;
 use proctor_wire::limits::MAX_ERROR_CHARS;
 use proctor_wire::line::{LineBuffer, LineTooLong};
@@ -11,117 +14,15 @@ use proctor_wire::{FromWorker, PROTOCOL_VERSION};
 
 use super::{Stop, WaitStatus};
 
+pub(super) use event::{Action, Event};
+use phase::{Answer, Phase, Question, clean, name};
+
 /// Standard output that is allowed before any dataset is opened, for hellos, signs of life and errors.
 const OUTPUT_BASE: u64 = 16 << 20;
 /// Standard output that is allowed for each score asked for. One score in a line of its own takes about 70 bytes.
 const OUTPUT_PER_ITEM: u64 = 128;
 /// The longest name of a worker that is kept.
 const MAX_WORKER_CHARS: usize = 200;
-
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Event {
-    /// The dataset that [`Action::Open`] asked for is ready to be sent.
-    Opened {
-        /// How many scores it asks for.
-        items: u64,
-    },
-    /// The first byte of the open dataset was written.
-    FirstByte,
-    /// Everything of the open dataset was written.
-    AllSent,
-    /// What [`Action::Store`] or [`Action::Refused`] asked for is durable.
-    Stored,
-    /// Our side failed.
-    OurFailure(String),
-    /// Somebody asked to stop.
-    Stop(Stop),
-    /// The worker itself ended, at the time of this event.
-    Ended(WaitStatus),
-}
-
-/// Something to do.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Action {
-    /// Open this dataset and send it; answer with [`Event::Opened`].
-    Open(u32),
-    /// Make these scores durable; answer with [`Event::Stored`] or [`Event::OurFailure`].
-    Store {
-        /// Number of the dataset.
-        dataset: u32,
-        /// Its scores in wire order.
-        scores: Vec<f64>,
-        /// Nanoseconds from the first byte sent to the last score.
-        elapsed: u64,
-    },
-    /// Take note that the worker could not score this dataset; answer as for [`Action::Store`].
-    Refused {
-        /// Number of the dataset.
-        dataset: u32,
-        /// Why, in the worker's words.
-        error: String,
-        /// Nanoseconds from the first byte sent to the refusal.
-        elapsed: u64,
-    },
-    /// Tell the worker that no dataset is left.
-    Finish,
-    /// Send SIGTERM to the worker.
-    Terminate,
-    /// Kill everything in the room.
-    Kill,
-    /// The worker ended by itself: look for what it left, then kill everything in the room.
-    Settle,
-}
-
-/// An answer complete but for the worker's proper end.
-#[derive(Debug, Clone, PartialEq)]
-struct Answer {
-    dataset: u32,
-    scores: Vec<f64>,
-    elapsed: u64,
-}
-
-/// A dataset that is being asked.
-#[derive(Debug, Clone, PartialEq)]
-struct Question {
-    dataset: u32,
-    items: u64,
-    scores: Vec<f64>,
-    first_byte: Option<u64>,
-    last_score: u64,
-    all_sent: bool,
-    refused: Option<(String, u64)>,
-}
-
-impl Question {
-    fn elapsed(&self, until: u64) -> u64 {
-        self.first_byte
-            .map_or(0, |first| until.saturating_sub(first))
-    }
-}
-
-/// Where the conversation stands.
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    /// Waiting for the worker's hello.
-    Hello,
-    /// The shell opens this dataset.
-    Opening(u32),
-    /// A dataset is being sent and answered.
-    Asking(Question),
-    /// The shell stores the answer to this dataset.
-    Storing { dataset: u32, scored: bool },
-    /// Told to finish, waiting for `done`.
-    Finishing(Option<Answer>),
-    /// The worker said it is done and now has to exit.
-    Done(Option<Answer>),
-    /// The worker said it gives up and now has to exit.
-    GivenUp,
-    /// The worker ended well; its last answer is being stored.
-    Closing,
-    /// Nothing it says counts any more.
-    Over,
-}
 
 /// The state of an attempt.
 #[derive(Debug)]
@@ -133,6 +34,8 @@ pub(super) struct Machine {
     lines: LineBuffer,
     /// Set when the byte stream can no longer be cut into lines.
     deaf: bool,
+    /// Bytes of the lines that were looked at, and how many there may be.
+    line_bytes: u64,
     allowance: u64,
     /// Verdict and when it was fixed.
     verdict: Option<(Outcome, u64)>,
@@ -163,6 +66,7 @@ impl Machine {
             phase: Phase::Hello,
             lines: LineBuffer::new(),
             deaf: false,
+            line_bytes: 0,
             allowance: OUTPUT_BASE,
             verdict: None,
             kill_at: None,
@@ -275,11 +179,11 @@ impl Machine {
     /// Looks at one line; false when there is none.
     fn one_line(&mut self, now: u64) -> bool {
         let message = match self.lines.next_line() {
-            Ok(None) => {
-                self.check_allowance(now);
-                return false;
+            Ok(None) => return false,
+            Ok(Some(line)) => {
+                self.line_bytes += line.len() as u64 + 1;
+                FromWorker::parse(line).map_err(|error| error.to_string())
             }
-            Ok(Some(line)) => FromWorker::parse(line).map_err(|error| error.to_string()),
             Err(LineTooLong) => {
                 // The rest of the stream cannot be cut into lines any more.
                 self.deaf = true;
@@ -287,6 +191,14 @@ impl Machine {
                 Err(LineTooLong.to_string())
             }
         };
+        if self.verdict.is_none() && self.line_bytes > self.allowance {
+            let which = format!(
+                "output: more than {} bytes on standard output",
+                self.allowance
+            );
+            self.end(Outcome::ResourceLimit(which), now);
+            return true;
+        }
         // After its last word nothing counts and nothing harms: a process the worker leaves behind may go on writing, and
         // whether that comes before or after the worker's exit is chance.
         let last_word = matches!(self.phase, Phase::Done(_) | Phase::GivenUp);
@@ -301,16 +213,6 @@ impl Machine {
             self.end(Outcome::ProtocolError(what), now);
         }
         true
-    }
-
-    fn check_allowance(&mut self, now: u64) {
-        if self.stdout_bytes > self.allowance && self.verdict.is_none() {
-            let which = format!(
-                "output: more than {} bytes on standard output",
-                self.allowance
-            );
-            self.end(Outcome::ResourceLimit(which), now);
-        }
     }
 
     /// What the worker says, by the rules of the conversation.
@@ -342,7 +244,7 @@ impl Machine {
                 Ok(())
             }
             (Phase::Asking(question), FromWorker::Scores { start, values }) => {
-                scores(question, start, &values, now)
+                question.take(start, &values, now)
             }
             (Phase::Asking(question), FromWorker::DatasetDone { dataset }) => {
                 let (asked, items) = (question.dataset, question.items);
@@ -585,48 +487,5 @@ impl Machine {
     }
 }
 
-/// Takes in a batch of scores.
-fn scores(question: &mut Question, start: u64, values: &[f64], now: u64) -> Result<(), String> {
-    let dataset = question.dataset;
-    if !question.all_sent || question.refused.is_some() {
-        return Err(format!(
-            "scores of dataset {dataset} came when they were not asked for"
-        ));
-    }
-    let expected = question.scores.len() as u64;
-    if start != expected {
-        return Err(format!(
-            "scores of dataset {dataset} start at {start}, expected was {expected}"
-        ));
-    }
-    if values.len() as u64 > question.items - expected {
-        return Err(format!(
-            "more scores than the {} of dataset {dataset}",
-            question.items
-        ));
-    }
-    question.scores.extend_from_slice(values);
-    question.last_score = now;
-    Ok(())
-}
-
-/// The name of a message's type.
-fn name(message: &FromWorker) -> &'static str {
-    match message {
-        FromWorker::Hello { .. } => "hello",
-        FromWorker::Scores { .. } => "scores",
-        FromWorker::DatasetDone { .. } => "dataset_done",
-        FromWorker::DatasetError { .. } => "dataset_error",
-        FromWorker::Progress { .. } => "progress",
-        FromWorker::WorkerError { .. } => "worker_error",
-        FromWorker::Done {} => "done",
-    }
-}
-
-/// Text of the worker's for records: bounded, and without control characters that would reach a terminal.
-fn clean(text: &str, limit: usize) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(limit)
-        .collect()
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What a room costs: a worker with nothing to do, under each rung, paired with the same worker started by `posix_spawn`.
+//!
+//! `cargo bench -p proctor-supervisor --bench rooms [-- ROUNDS]`. Variants take turns within one process, so that a busy
+//! machine hits all alike; medians are told.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::io::{self, BufRead, Read, Write, stdin, stdout};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use proctor_protocol::outcome::Outcome;
+use proctor_supervisor::attempt::{self, Control, Exam};
+use proctor_supervisor::room::{RoomSpec, Rung, stage};
+use proctor_wire::{BlindDataset, PROTOCOL_VERSION, ToWorker};
+
+const WORKER: &str = "--worker";
+const HELLO: &str = "{\"type\":\"hello\",\"protocol\":1,\"worker\":\"no-op\"}\n";
+const DONE: &str = "{\"type\":\"done\"}\n";
+
+/// No dataset at all: hello, finish, done.
+struct Nothing;
+
+impl Exam for Nothing {
+    fn count(&self) -> u32 {
+        0
+    }
+
+    fn hello(&self) -> ToWorker {
+        ToWorker::Hello {
+            protocol: PROTOCOL_VERSION,
+            datasets: 0,
+            cores: 1,
+            method: serde_json::json!({}),
+        }
+    }
+
+    fn open(&mut self, _: u32) -> io::Result<BlindDataset> {
+        unreachable!("there is no dataset")
+    }
+
+    fn checkpoint(&mut self, _: u32, _: Vec<f64>, _: f64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn failed(&mut self, _: u32, _: &str, _: f64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn worker() {
+    let mut lines = stdin().lock().lines();
+    let mut next = || lines.next().map(Result::unwrap);
+    next();
+    stdout().write_all(HELLO.as_bytes()).unwrap();
+    stdout().flush().unwrap();
+    if next().is_some() {
+        stdout().write_all(DONE.as_bytes()).unwrap();
+    }
+}
+
+/// The same conversation with nothing around it.
+fn bare() -> Duration {
+    let begun = Instant::now();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg(WORKER)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"{\"type\":\"hello\"}\n").unwrap();
+    input.write_all(b"{\"type\":\"finish\"}\n").unwrap();
+    drop(input);
+    let mut said = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    begun.elapsed()
+}
+
+fn supervised(rung: Rung, directory: &std::path::Path) -> (Duration, Duration) {
+    let exe = std::env::current_exe().unwrap();
+    let mut spec = RoomSpec::new(
+        vec![exe.into(), WORKER.into()],
+        directory.join("scratch"),
+        directory.join("stderr"),
+        "bench",
+    );
+    spec.containment = Some(rung);
+    let control = Control::new().unwrap();
+    let begun = Instant::now();
+    let ending = attempt::run(&spec, Duration::from_mins(1), &mut Nothing, &control);
+    let took = begun.elapsed();
+    assert_eq!(ending.outcome, Outcome::Completed);
+    (took, Duration::from_secs_f64(ending.wall_seconds))
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
+
+fn main() {
+    stage::main_if_stage();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == WORKER) {
+        return worker();
+    }
+    let rounds = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(200);
+    let directory = tempfile::tempdir().unwrap();
+    let probe = proctor_supervisor::room::probe();
+    let rungs: Vec<Rung> = Rung::ALL
+        .into_iter()
+        .filter(|rung| probe.missing(*rung).is_none())
+        .collect();
+    let mut spawn = Vec::new();
+    let mut whole: Vec<Vec<Duration>> = vec![Vec::new(); rungs.len()];
+    let mut verdict: Vec<Vec<Duration>> = vec![Vec::new(); rungs.len()];
+    for _ in 0..rounds {
+        spawn.push(bare());
+        for (at, rung) in rungs.iter().enumerate() {
+            let (took, until_verdict) = supervised(*rung, directory.path());
+            whole[at].push(took);
+            verdict[at].push(until_verdict);
+        }
+    }
+    let base = median(&mut spawn);
+    println!("posix_spawn: {base:.3} ms (median of {rounds})");
+    for (at, rung) in rungs.iter().enumerate() {
+        let took = median(&mut whole[at]);
+        println!(
+            "{rung}: {took:.3} ms, added {:.3} ms; from spawn to verdict {:.3} ms",
+            took - base,
+            median(&mut verdict[at])
+        );
+    }
+}
