@@ -82,6 +82,44 @@ fn a_whole_conversation() {
 }
 
 #[test]
+fn answers_do_not_depend_on_the_number_of_cores() {
+    let words = ["alpha", "beta", "gamma", "delta", "while", "(", ")", ";"];
+    let texts: Vec<Arc<str>> = (0_usize..40)
+        .map(|n| {
+            let words: Vec<&str> = (0..n * 2).map(|i| words[i * i * (n + 1) % 7 % 8]).collect();
+            words.join(" ").into()
+        })
+        .collect();
+    let options = json!({
+        "feature_weights": {"levenshtein": 0.3, "gst": 0.3, "winnowing": 0.2, "jaro": 0.1, "rapidfuzz_wratio": 0.1},
+    });
+    let pairs = BlindItems::Pairs {
+        left: (0..300).map(|n| n * 7 % 40).collect(),
+        right: (0..300).map(|n| n * 13 % 39).collect(),
+    };
+    let matrix = BlindItems::Matrix { queries: 10 };
+    let mut answers = Vec::new();
+    for cores in [1, 2, 1000] {
+        let mut input =
+            line(&hello(2, options.clone())).replace("\"cores\":2", &format!("\"cores\":{cores}"));
+        for (number, items) in (0..).zip([&pairs, &matrix]) {
+            let dataset = BlindDataset {
+                texts: texts.clone(),
+                items: items.clone(),
+                code_language: None,
+            };
+            input.extend(dataset.messages(number).map(|message| line(&message)));
+        }
+        input += &line(&ToWorker::Finish {});
+        let (said, ending) = talk(&input);
+        ending.unwrap();
+        answers.push(said);
+    }
+    assert_eq!(answers[0].len(), 6);
+    assert!(answers.iter().all(|said| *said == answers[0]));
+}
+
+#[test]
 fn a_configuration_that_needs_more_is_refused_by_name() {
     let (said, ending) = talk(&line(&hello(
         1,
