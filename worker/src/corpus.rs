@@ -61,6 +61,7 @@ pub struct Corpus {
 
 /// What the active features look at.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent needs")]
 struct Needs {
     symbols: bool,
     /// Patterns of the texts.

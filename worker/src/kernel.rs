@@ -4,6 +4,11 @@
 //! differences from block to block, so no addition carries between words. Patterns of different lengths lie side by
 //! side; bits above a pattern's end never come down, so they are simply not counted.
 
+#![allow(
+    clippy::inline_always,
+    reason = "kernels must become part of functions compiled for an instruction set"
+)]
+
 use crate::simd::{LANES, Lanes, Word};
 use crate::text::Symbol;
 

@@ -52,6 +52,7 @@ impl From<std::io::Error> for Ending {
 pub fn serve(input: impl Read, output: impl Write) -> Result<(), Ending> {
     let mut session = Session {
         input,
+        bytes: vec![0; 1 << 16].into_boxed_slice(),
         lines: LineBuffer::new(),
         output: BufWriter::with_capacity(1 << 16, output),
     };
@@ -68,6 +69,7 @@ pub fn serve(input: impl Read, output: impl Write) -> Result<(), Ending> {
 
 struct Session<I, O: Write> {
     input: I,
+    bytes: Box<[u8]>,
     lines: LineBuffer,
     output: BufWriter<O>,
 }
@@ -184,10 +186,9 @@ impl<I: Read, O: Write> Session<I, O> {
                 Ok(None) => {}
                 Err(error) => return Err(Ending::GaveUp(error.to_string())),
             }
-            let mut bytes = [0; 1 << 16];
-            match self.input.read(&mut bytes) {
+            match self.input.read(&mut self.bytes) {
                 Ok(0) => return Err(Ending::Closed),
-                Ok(count) => self.lines.push(&bytes[..count]),
+                Ok(count) => self.lines.push(&self.bytes[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }

@@ -3,6 +3,11 @@
 //! The kernels in [`crate::kernel`] are written once over [`Word`]; this module has the words and the functions
 //! compiled for the instruction sets that are asked for at run time. All give the same bits.
 #![allow(
+    clippy::inline_always,
+    clippy::return_self_not_must_use,
+    reason = "words are like numbers, and become part of functions compiled for an instruction set"
+)]
+#![allow(
     unsafe_code,
     reason = "vector instructions are chosen at run time; each use says why the processor has them"
 )]

@@ -1,4 +1,9 @@
 //! The conversation, with the library and with the real program.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test panics when something is amiss and says what it skipped"
+)]
 
 use proctor_wire::blind::{BlindDataset, BlindItems};
 use proctor_wire::{FromWorker, ToWorker};
@@ -8,7 +13,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-fn hello(datasets: u32, options: Value) -> ToWorker {
+fn hello(datasets: u32, options: &Value) -> ToWorker {
     ToWorker::Hello {
         protocol: 1,
         datasets,
@@ -57,7 +62,7 @@ fn a_whole_conversation() {
         items: BlindItems::Matrix { queries: 2 },
         code_language: Some("java".into()),
     };
-    let mut input = line(&hello(2, levenshtein()));
+    let mut input = line(&hello(2, &levenshtein()));
     for (number, dataset) in (0..).zip([&pairs, &matrix]) {
         input.extend(dataset.messages(number).map(|message| line(&message)));
     }
@@ -101,7 +106,7 @@ fn answers_do_not_depend_on_the_number_of_cores() {
     let mut answers = Vec::new();
     for cores in [1, 2, 1000] {
         let mut input =
-            line(&hello(2, options.clone())).replace("\"cores\":2", &format!("\"cores\":{cores}"));
+            line(&hello(2, &options)).replace("\"cores\":2", &format!("\"cores\":{cores}"));
         for (number, items) in (0..).zip([&pairs, &matrix]) {
             let dataset = BlindDataset {
                 texts: texts.clone(),
@@ -123,7 +128,7 @@ fn answers_do_not_depend_on_the_number_of_cores() {
 fn a_configuration_that_needs_more_is_refused_by_name() {
     let (said, ending) = talk(&line(&hello(
         1,
-        json!({"feature_weights": {"semantic": 1}}),
+        &json!({"feature_weights": {"semantic": 1}}),
     )));
     let error = "needs an external worker: semantic similarity without a vector_backend";
     assert_eq!(
@@ -137,7 +142,7 @@ fn a_configuration_that_needs_more_is_refused_by_name() {
 
 #[test]
 fn messages_out_of_order_are_answered_with_what_was_expected() {
-    let start = line(&hello(1, levenshtein()));
+    let start = line(&hello(1, &levenshtein()));
     let pair_set = r#"{"type":"dataset","dataset":0,"family":"pair","texts":2,"items":1}"#;
     let one_text = r#"{"type":"texts","start":0,"values":["a"]}"#;
     let both = r#"{"type":"texts","start":0,"values":["a","b"]}"#;
@@ -260,7 +265,7 @@ fn messages_out_of_order_are_answered_with_what_was_expected() {
 fn an_input_that_ends_is_a_closed_pipe() {
     let (said, ending) = talk("");
     assert!(said.is_empty() && matches!(ending, Err(Ending::Closed)));
-    let (said, ending) = talk(&line(&hello(1, levenshtein())));
+    let (said, ending) = talk(&line(&hello(1, &levenshtein())));
     assert!(said.len() == 1 && matches!(ending, Err(Ending::Closed)));
 }
 
@@ -290,7 +295,7 @@ fn the_program_exits_with_0_only_after_done() {
     let mut child = program();
     let mut input = child.stdin.take().unwrap();
     input
-        .write_all((line(&hello(0, levenshtein())) + &line(&ToWorker::Finish {})).as_bytes())
+        .write_all((line(&hello(0, &levenshtein())) + &line(&ToWorker::Finish {})).as_bytes())
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let lines: Vec<String> = output.lines().map(Result::unwrap).collect();
@@ -309,7 +314,7 @@ fn the_program_ends_quietly_on_closed_pipes() {
     drop(child.stdout.take());
     let mut input = child.stdin.take().unwrap();
     // The program may be gone before everything is written.
-    let _ = input.write_all(line(&hello(0, levenshtein())).as_bytes());
+    let _ = input.write_all(line(&hello(0, &levenshtein())).as_bytes());
     assert_eq!(end(child), (Some(1), String::new()));
 }
 

@@ -1,4 +1,9 @@
 //! The bit-parallel kernels and distances against plain recurrences and strsim, on every instruction set.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test panics when something is amiss and says what it skipped"
+)]
 
 use proctor_wire::builtin::Feature;
 use proctor_worker::Scorer;

@@ -517,8 +517,8 @@ mod tests {
             r#"{"type":"done","type":"done"}"#,
             r#"{"type":"scores","start":0}"#,
             r#"{"type":"metric"}"#,
-            r#"[]"#,
-            r#""#,
+            "[]",
+            "",
             r#"{"type":"done"}{"type":"done"}"#,
             r#"{"type":"scores","start":-1,"values":[]}"#,
         ] {

@@ -78,7 +78,7 @@ fn best_window(work: &mut Pairwise, length: usize, long: &[Symbol], best: f64) -
     while !open.is_empty() && bound > 0 {
         for (from, at_from, to, at_to) in open.drain(..) {
             let steps = to - from;
-            if steps < 2 || (at_from + at_to) / 2 >= bound + steps {
+            if steps < 2 || at_from.midpoint(at_to) >= bound + steps {
                 continue;
             }
             let middle = from + steps / 2;

@@ -116,7 +116,7 @@ fn sum(values: &[f64]) -> f64 {
             *part = if at == 0 { *value } else { *part + value };
         }
     }
-    let [a, b, c, d, e, f, g, h] = parts;
-    let total = ((a + b) + (c + d)) + ((e + f) + (g + h));
+    let halves = [0, 4].map(|at| (parts[at] + parts[at + 1]) + (parts[at + 2] + parts[at + 3]));
+    let total = halves[0] + halves[1];
     rest.iter().fold(total, |sum, value| sum + value)
 }

@@ -138,15 +138,12 @@ fn replace_strings(text: &str) -> String {
     while let Some(step) = text[rest..].find(['"', '\'', '`']) {
         let at = rest + step;
         out.push_str(&text[rest..at]);
-        match kinds.iter().find_map(|kind| kind.literal(text, at)) {
-            Some(end) => {
-                out.push_str(" <STR> ");
-                rest = end;
-            }
-            None => {
-                out.push_str(&text[at..=at]);
-                rest = at + 1;
-            }
+        if let Some(end) = kinds.iter().find_map(|kind| kind.literal(text, at)) {
+            out.push_str(" <STR> ");
+            rest = end;
+        } else {
+            out.push_str(&text[at..=at]);
+            rest = at + 1;
         }
     }
     out.push_str(&text[rest..]);

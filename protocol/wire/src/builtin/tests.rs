@@ -1,11 +1,11 @@
 use super::*;
 use serde_json::json;
 
-fn reason(options: Value) -> Option<String> {
+fn reason(options: &Value) -> Option<String> {
     unsupported(&json!({ "similarity_options": options }))
 }
 
-fn settings(options: Value) -> Settings {
+fn settings(options: &Value) -> Settings {
     Settings::read(&json!({ "similarity_options": options })).unwrap()
 }
 
@@ -35,7 +35,7 @@ fn what_needs_a_model_a_parser_or_code_is_named() {
         ),
     ] {
         assert_eq!(
-            reason(options.clone()),
+            reason(&options),
             Some(format!("needs an external worker: {what}")),
             "{options}"
         );
@@ -54,7 +54,7 @@ fn what_no_active_scorer_uses_does_not_matter() {
         json!({"feature_weights": {"lcs": 1}, "vector_backend": "colbert"}),
         json!({"feature_weights": {"semantic": 1}, "vector_backend": " static_hash ", "chunking_method": "document"}),
     ] {
-        assert_eq!(reason(options.clone()), None, "{options}");
+        assert_eq!(reason(&options), None, "{options}");
     }
 }
 
@@ -80,7 +80,7 @@ fn what_matheel_refuses_is_refused() {
         json!({"feature_weights": {"code_metric": 1}}),
         json!({"feature_weights": {"semantic": 1, "lcs": 1}, "vector_backend": "static_hash", "similarity_function": "l2"}),
     ] {
-        let text = reason(options.clone()).unwrap_or_default();
+        let text = reason(&options).unwrap_or_default();
         assert!(
             text.starts_with("invalid configuration: "),
             "{options}: {text}"
@@ -90,22 +90,22 @@ fn what_matheel_refuses_is_refused() {
 
 #[test]
 fn weights_are_normalised_twice_and_sorted_by_addition() {
-    let read = settings(json!({"feature_weights": {"lcs": 1.5, "levenshtein": 0.5}}));
+    let read = settings(&json!({"feature_weights": {"lcs": 1.5, "levenshtein": 0.5}}));
     assert_eq!(
         read.weights.lexical,
         [(Feature::Levenshtein, 0.25), (Feature::Lcs, 0.75)]
     );
     assert_eq!(read.weights.lexical_total, 1.0);
-    let read = settings(json!({"vector_backend": "static_hash"}));
+    let read = settings(&json!({"vector_backend": "static_hash"}));
     assert_eq!(read.weights.semantic, 0.7);
     assert_eq!(read.weights.lexical_total, 0.3);
     assert_eq!(read.weights.lexical, [(Feature::Levenshtein, 1.0)]);
-    let read = settings(json!({"feature_weights": {"lcs": 1e308, "gst": 1e308}}));
+    let read = settings(&json!({"feature_weights": {"lcs": 1e308, "gst": 1e308}}));
     assert_eq!(
         read.weights.lexical,
         [(Feature::Gst, 0.5), (Feature::Lcs, 0.5)]
     );
-    let read = settings(json!({"feature_weights": {"lcs": 0}}));
+    let read = settings(&json!({"feature_weights": {"lcs": 0}}));
     assert_eq!(read.weights.lexical, []);
     assert_eq!(read.weights.lexical_total, 0.0);
 }
@@ -117,13 +117,13 @@ fn forms_of_weights_and_numbers_read_like_python() {
         json!(["levenshtein=2", ["gst", true]]),
         json!({"levenshtein": "2.0", " gst ": "1"}),
     ] {
-        let read = settings(json!({"feature_weights": weights}));
+        let read = settings(&json!({"feature_weights": weights}));
         assert_eq!(
             read.weights.lexical,
             [(Feature::Levenshtein, 2.0 / 3.0), (Feature::Gst, 1.0 / 3.0)]
         );
     }
-    let read = settings(json!({
+    let read = settings(&json!({
         "feature_weights": {"gst": 1},
         "levenshtein_weights": "1, 2,3_0",
         "gst_min_match_length": "4.0",
