@@ -80,7 +80,21 @@ impl Table<u64> {
     }
 }
 
+/// The largest table for lanes, in bytes; longer texts from larger alphabets are scored one by one.
+const LARGEST_TABLE: usize = 256 << 20;
+
 impl Table<Lanes> {
+    /// True when the table of these patterns is not larger than 256 MiB.
+    pub fn has_room<'a>(&self, patterns: impl Iterator<Item = &'a Pattern>) -> bool {
+        let (mut longest, mut entries) = (0, 0);
+        for pattern in patterns {
+            longest = longest.max(pattern.length);
+            entries += pattern.entries.len();
+        }
+        let rows = entries.min(self.row_of.len()) + 1;
+        rows * longest.div_ceil(64) <= LARGEST_TABLE / size_of::<Lanes>()
+    }
+
     /// Loads at most [`LANES`] patterns side by side; missing ones are empty.
     pub fn load<'a>(&mut self, patterns: impl Iterator<Item = &'a Pattern> + Clone) {
         let longest = patterns.clone().map(|pattern| pattern.length).max();

@@ -294,7 +294,8 @@ impl Scorer {
             }
         };
         let rows = values.chunks_exact_mut(tile.lanes.len()).zip(&tile.texts);
-        if tile.lanes.len() < self.fewest_lanes() {
+        let patterns = tile.lanes.iter().map(|&lane| &characters(lane).pattern);
+        if tile.lanes.len() < self.fewest_lanes() || !memory.table.has_room(patterns.clone()) {
             for (row, &text) in rows {
                 let text = symbols(text);
                 for (at, (value, &lane)) in row.iter_mut().zip(&tile.lanes).enumerate() {
@@ -305,9 +306,7 @@ impl Scorer {
             }
             return;
         }
-        memory
-            .table
-            .load(tile.lanes.iter().map(|&lane| &characters(lane).pattern));
+        memory.table.load(patterns);
         for (row, &text) in rows {
             let text = symbols(text);
             memory.state.begin(&memory.table);

@@ -18,6 +18,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 struct Oracle {
@@ -279,6 +280,66 @@ fn preprocessing_equals_matheels() {
                     assert_eq!(ours, theirs, "{name} {language:?} {text:?}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn source_files_score_like_matheel() {
+    let Some(mut oracle) = Oracle::start() else {
+        return;
+    };
+    let shared = std::env::var_os("PROCTOR_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        PathBuf::from,
+    );
+    let mut texts = Vec::new();
+    source_files(&shared.join("data/irplag/pairs"), &mut texts);
+    if texts.is_empty() {
+        println!("skipped: no source files in {}", shared.display());
+        return;
+    }
+    // Spread over the cases, so that close and distant pairs occur.
+    let texts: Vec<String> = texts
+        .iter()
+        .step_by(texts.len() / 10)
+        .take(10)
+        .cloned()
+        .collect();
+    let count = texts.len();
+    let pairs: Vec<[usize; 2]> = (0..count)
+        .flat_map(|a| (0..count).map(move |b| [a, b]))
+        .collect();
+    for options in all_options() {
+        if !adds_like_numpy() && options.get("vector_backend").is_some() {
+            continue;
+        }
+        let theirs = oracle.ask(&json!({"texts": texts, "options": options, "pairs": pairs}));
+        let ours = ours(&options, &texts, Level::best());
+        for ((pair, theirs), ours) in pairs.iter().zip(&theirs).zip(&ours) {
+            assert_eq!(
+                ours.to_bits(),
+                from_hex(theirs).to_bits(),
+                "{options} {pair:?}"
+            );
+        }
+    }
+}
+
+fn source_files(folder: &Path, out: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            source_files(&path, out);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "java")
+        {
+            out.extend(std::fs::read_to_string(&path));
         }
     }
 }

@@ -56,80 +56,68 @@ pub fn similarity(left: &Tokens, right: &Tokens, min_match: usize) -> f64 {
     let wanted = min_match.max(1);
     let shortest = wanted.min(a).min(b);
     let covered = if shortest.min(INDEX_LENGTH) == wanted.min(INDEX_LENGTH) {
-        tile(
-            &left.tokens,
-            &right.tokens,
-            shared(&left.windows, &right.windows),
-            shortest,
-        )
+        tile(left, right, shortest)
     } else {
         // A text shorter than a tile: the whole of it is the tile that is looked for.
         let mut index = WindowIndex::new(shortest);
         let left = index.add(left.tokens.clone());
         let right = index.add(right.tokens.clone());
-        tile(
-            &left.tokens,
-            &right.tokens,
-            shared(&left.windows, &right.windows),
-            shortest,
-        )
+        tile(&left, &right, shortest)
     };
     (2.0 * covered as f64) / (a + b) as f64
 }
 
-/// Places of equal windows in both texts, by place.
-fn shared(left: &[(u32, u32)], right: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let mut places = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < left.len() && j < right.len() {
-        let (a, b) = (left[i].0, right[j].0);
-        if a == b {
-            let end = j + right[j..].iter().take_while(|window| window.0 == b).count();
-            while i < left.len() && left[i].0 == a {
-                places.extend(right[j..end].iter().map(|window| (left[i].1, window.1)));
-                i += 1;
-            }
-            j = end;
-        } else {
-            i += usize::from(a < b);
-            j += usize::from(b < a);
+/// For each start of a window in the left text, where the equal windows are in `right.windows`.
+fn shared<'a>(left: &Tokens, right: &'a Tokens) -> Vec<&'a [(u32, u32)]> {
+    let mut places: Vec<&[(u32, u32)]> = vec![&[]; left.windows.len()];
+    let mut rest = right.windows.as_slice();
+    for group in left.windows.chunk_by(|a, b| a.0 == b.0) {
+        let number = group[0].0;
+        let skipped = rest.iter().take_while(|window| window.0 < number).count();
+        rest = &rest[skipped..];
+        let equal = rest.iter().take_while(|window| window.0 == number).count();
+        let (here, later) = rest.split_at(equal);
+        rest = later;
+        for window in group {
+            places[window.1 as usize] = here;
         }
     }
-    places.sort_unstable();
     places
 }
 
-/// Tiles two token sequences; how many tokens of one are covered. `places` holds all starts where at least the first
-/// [`INDEX_LENGTH`] tokens of a tile agree.
-fn tile(left: &[u32], right: &[u32], mut places: Vec<(u32, u32)>, shortest: usize) -> usize {
+/// Tiles two texts; how many tokens of one are covered. A tile has at least `shortest` tokens, and the windows are not
+/// longer than that.
+fn tile(left: &Tokens, right: &Tokens, shortest: usize) -> usize {
+    let places = shared(left, right);
+    let (left, right) = (left.tokens.as_slice(), right.tokens.as_slice());
     let mut left_taken = vec![false; left.len()];
     let mut right_taken = vec![false; right.len()];
     let mut covered = 0;
     loop {
         let mut best = shortest;
-        let mut tiles: Vec<(u32, u32)> = Vec::new();
-        places.retain(|&(i, j)| !left_taken[i as usize] && !right_taken[j as usize]);
-        for &place in &places {
-            let (i, j) = (place.0 as usize, place.1 as usize);
-            let free =
-                |i: usize, j: usize| left[i] == right[j] && !left_taken[i] && !right_taken[j];
-            // A match that could start one token earlier is not the longest.
-            if i > 0 && j > 0 && free(i - 1, j - 1) {
-                continue;
+        let mut tiles: Vec<(usize, usize)> = Vec::new();
+        let free = |i: usize, j: usize| left[i] == right[j] && !left_taken[i] && !right_taken[j];
+        for (i, &windows) in places.iter().enumerate() {
+            if left.len() - i < best {
+                break;
             }
-            let most = (left.len() - i).min(right.len() - j);
-            if most < best {
-                continue;
-            }
-            let length = (0..most)
-                .take_while(|&step| free(i + step, j + step))
-                .count();
-            if length > best {
-                best = length;
-                tiles.clear();
-            }
-            if length == best {
-                tiles.push(place);
+            for &(_, j) in windows {
+                let j = j as usize;
+                let most = (left.len() - i).min(right.len() - j);
+                // A match that could start one token earlier is not the longest.
+                if most < best || (i > 0 && j > 0 && free(i - 1, j - 1)) {
+                    continue;
+                }
+                let length = (0..most)
+                    .take_while(|&step| free(i + step, j + step))
+                    .count();
+                if length > best {
+                    best = length;
+                    tiles.clear();
+                }
+                if length == best {
+                    tiles.push((i, j));
+                }
             }
         }
         if tiles.is_empty() {
@@ -137,7 +125,6 @@ fn tile(left: &[u32], right: &[u32], mut places: Vec<(u32, u32)>, shortest: usiz
         }
         // All tiles of a round have one length, so a tile overlaps an earlier one only at one of its ends.
         for (i, j) in tiles {
-            let (i, j) = (i as usize, j as usize);
             let end = best - 1;
             if left_taken[i] || left_taken[i + end] || right_taken[j] || right_taken[j + end] {
                 continue;
