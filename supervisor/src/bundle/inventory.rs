@@ -3,7 +3,8 @@
 use super::INVENTORY_FILE;
 use crate::run::host::file_sha256;
 use proctor_protocol::bundle::{InventoryRow, inventory_root};
-use proctor_protocol::canonical::{Value, read};
+use proctor_protocol::canonical::{Limits, Value};
+use proctor_protocol::input::read_json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub enum InventoryProblem {
         source: std::io::Error,
     },
     /// The inventory is not one.
-    #[error("inventory.json: {0}")]
+    #[error("the inventory is not one: {0}")]
     Malformed(String),
     /// A listed file is not there.
     #[error("{path} is in the inventory but not in the bundle")]
@@ -54,10 +55,9 @@ pub enum InventoryProblem {
 pub fn check_inventory(dir: &Path) -> Result<String, InventoryProblem> {
     let mut found = Vec::new();
     walk(dir, "", &mut found)?;
-    let path = dir.join(INVENTORY_FILE);
-    let bytes =
-        std::fs::read(&path).map_err(|source| InventoryProblem::Unreadable { path, source })?;
-    let listed = listed(&bytes)?;
+    let value = read_json(&dir.join(INVENTORY_FILE), Limits::default())
+        .map_err(|error| InventoryProblem::Malformed(error.to_string()))?;
+    let listed = listed(&value)?;
     for row in &found {
         if row.path == INVENTORY_FILE {
             continue;
@@ -83,9 +83,8 @@ pub fn check_inventory(dir: &Path) -> Result<String, InventoryProblem> {
     Ok(inventory_root(&found))
 }
 
-fn listed(bytes: &[u8]) -> Result<BTreeMap<String, InventoryRow>, InventoryProblem> {
+fn listed(value: &Value) -> Result<BTreeMap<String, InventoryRow>, InventoryProblem> {
     let malformed = |problem: &str| InventoryProblem::Malformed(problem.to_owned());
-    let value = read(bytes).map_err(|error| InventoryProblem::Malformed(error.to_string()))?;
     let rows = value
         .as_array()
         .ok_or_else(|| malformed("it must be an array"))?;

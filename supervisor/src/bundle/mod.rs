@@ -13,7 +13,7 @@ mod open;
 
 pub use build::{Builder, Published, Sealed};
 pub use inventory::{InventoryProblem, check_inventory};
-pub use open::{Opened, open};
+pub use open::{Evidence, Opened, open};
 
 /// The schema named by `bundle.json`.
 pub const SCHEMA: &str = "proctor.bundle/1";

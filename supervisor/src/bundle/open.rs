@@ -1,10 +1,39 @@
 //! Finding the parts of a bundle that is a directory or a bare payload file.
 
-use super::{BUNDLE_FILE, EVIDENCE, SCHEMA, SCORES};
+use super::{BUNDLE_FILE, SCHEMA, SCORES};
 use crate::error::Error;
+use crate::rundir::durable;
 use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
 use std::path::{Path, PathBuf};
+
+/// How much of a bundle has our evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// Every method.
+    Full,
+    /// Some methods; the others came from bundles without.
+    Partial,
+    /// No method.
+    None,
+}
+
+impl Evidence {
+    /// The word in `bundle.json` and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Full, Self::Partial, Self::None]
+            .into_iter()
+            .find(|evidence| evidence.name() == name)
+    }
+}
 
 /// A bundle that was found, its payload not judged yet.
 #[derive(Debug)]
@@ -17,24 +46,36 @@ pub struct Opened {
     pub dir: Option<PathBuf>,
     /// The folder of score files, when there is one.
     pub scores: Option<PathBuf>,
-    /// The folder of evidence, when there is one.
-    pub evidence: Option<PathBuf>,
+    /// How much evidence it says to have.
+    pub evidence: Evidence,
 }
 
-/// Finds the parts of the bundle at `path`: a bundle directory, or a payload file of anybody.
+/// Finds the parts of the bundle at `path`: a bundle directory, or a payload file of anybody. A payload file in a bundle
+/// directory stands for that directory.
 ///
 /// # Errors
 /// There is none, or its payload is not JSON.
 pub fn open(path: &Path) -> Result<Opened, Error> {
-    if !path.is_dir() {
-        return Ok(Opened {
-            payload: read_json(path, Limits::default())?,
-            payload_file: path.to_path_buf(),
-            dir: None,
-            scores: None,
-            evidence: None,
-        });
+    if path.is_dir() {
+        return open_dir(path);
     }
+    let folder = durable::parent(path);
+    if folder.join(BUNDLE_FILE).is_file() {
+        let opened = open_dir(folder)?;
+        if opened.payload_file.file_name() == path.file_name() {
+            return Ok(opened);
+        }
+    }
+    Ok(Opened {
+        payload: read_json(path, Limits::default())?,
+        payload_file: path.to_path_buf(),
+        dir: None,
+        scores: None,
+        evidence: Evidence::None,
+    })
+}
+
+fn open_dir(path: &Path) -> Result<Opened, Error> {
     let about_file = path.join(BUNDLE_FILE);
     if !about_file.is_file() {
         let hint = if path.join("run.json").is_file() {
@@ -49,24 +90,26 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
     }
     let about = read_json(&about_file, Limits::default())?;
     let refuse = |problem: String| Error::input(format!("{}: {problem}", about_file.display()));
-    if about.get("schema").and_then(Value::as_str) != Some(SCHEMA) {
+    let text = |field: &str| about.get(field).and_then(Value::as_str);
+    if text("schema") != Some(SCHEMA) {
         return Err(refuse(format!(
             "`schema` must be {SCHEMA:?}; another version wrote it"
         )));
     }
-    let payload = about.get("payload").and_then(Value::as_str);
     let plain = |name: &&str| !name.is_empty() && !name.contains(['/', '\\']) && *name != "..";
-    let payload = payload
+    let payload = text("payload")
         .filter(plain)
         .ok_or_else(|| refuse("`payload` must be the name of a file in the bundle".into()))?;
+    let evidence = text("evidence")
+        .and_then(Evidence::from_name)
+        .ok_or_else(|| refuse("`evidence` must be full, partial or none".into()))?;
     let payload_file = path.join(payload);
-    let folder = |name| Some(path.join(name)).filter(|folder| folder.is_dir());
     Ok(Opened {
         payload: read_json(&payload_file, Limits::default())?,
         payload_file,
         dir: Some(path.to_path_buf()),
-        scores: folder(SCORES),
-        evidence: folder(EVIDENCE),
+        scores: Some(path.join(SCORES)).filter(|folder| folder.is_dir()),
+        evidence,
     })
 }
 
@@ -86,6 +129,22 @@ mod tests {
                 "{bad}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_payload_file_stands_for_its_bundle_directory_and_others_for_themselves() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let about =
+            format!("{{\"schema\":\"{SCHEMA}\",\"payload\":\"p.json\",\"evidence\":\"full\"}}");
+        std::fs::write(file(BUNDLE_FILE), about).unwrap();
+        std::fs::write(file("p.json"), "{}").unwrap();
+        std::fs::write(file("other.json"), "{}").unwrap();
+        let opened = open(&file("p.json")).unwrap();
+        assert_eq!(opened.dir.as_deref(), Some(folder.path()));
+        assert_eq!(opened.evidence, Evidence::Full);
+        let opened = open(&file("other.json")).unwrap();
+        assert_eq!((opened.dir, opened.evidence), (None, Evidence::None));
     }
 
     #[test]

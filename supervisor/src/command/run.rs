@@ -6,6 +6,7 @@ use crate::merge::merge_run;
 use crate::render::progress::ranges;
 use crate::render::table::{Align, Table};
 use crate::render::{output, plain, results, seconds};
+use crate::room::sweep_stale_rooms;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
 use crate::rundir::plan::{not_applicable, parts};
@@ -36,7 +37,21 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
     if stop.asked() {
         return Ok(Exit::Interrupted);
     }
+    sweep();
     run(&prepared, &stop, args.report.json)
+}
+
+/// Empties the rooms that supervisors which were killed left behind: what still runs in them would disturb the run.
+fn sweep() {
+    for room in sweep_stale_rooms() {
+        if room.survivors > 0 {
+            output::tell(&format!(
+                "ended {} processes that a supervisor which was killed left behind (run {})",
+                room.survivors,
+                plain(&room.run_id)
+            ));
+        }
+    }
 }
 
 fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error> {

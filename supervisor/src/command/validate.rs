@@ -1,6 +1,6 @@
 //! `proctor validate`
 
-use crate::bundle::{self, open};
+use crate::bundle::{self, Evidence, open};
 use crate::cli::Validate;
 use crate::error::{Error, Exit};
 use crate::render::{output, plain};
@@ -38,7 +38,7 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
         Ok(verdict) => {
             let seen = Seen {
                 root,
-                evidence: opened.evidence.is_some(),
+                evidence: opened.evidence,
                 data: data.is_some(),
             };
             positive(args, &verdict, &seen)?;
@@ -60,7 +60,7 @@ fn data_at_hand(protocol: &Protocol) -> Result<Option<Vec<LoadedEntry>>, Error> 
 /// What a positive verdict rests on beyond the payload.
 struct Seen {
     root: Option<String>,
-    evidence: bool,
+    evidence: Evidence,
     data: bool,
 }
 
@@ -69,7 +69,7 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
         let mut value = verdict.to_value();
         if let Value::Object(object) = &mut value {
             object.insert("root_sha256", seen.root.clone());
-            object.insert("evidence", seen.evidence);
+            object.insert("evidence", seen.evidence.name());
             object.insert("compared_with_data", seen.data);
         }
         return output::print_json(&value);
@@ -99,9 +99,7 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
     if let Some(root) = &seen.root {
         let _ = writeln!(text, "root digest: {root}");
     }
-    if !seen.evidence {
-        text.push_str("evidence: none\n");
-    }
+    let _ = writeln!(text, "evidence: {}", seen.evidence.name());
     output::print(&text)
 }
 

@@ -1,7 +1,7 @@
 //! Merging bundles of one protocol into one.
 
 use super::{about_bundle, write_document};
-use crate::bundle::{self, Builder, EVIDENCE, Opened, SCORES, Sealed, open};
+use crate::bundle::{self, Builder, EVIDENCE, Evidence, Opened, SCORES, Sealed, open};
 use crate::error::Error;
 use proctor_protocol::bundle::{Document, Validation, merge, stem};
 use proctor_protocol::canonical::Value;
@@ -39,7 +39,13 @@ pub fn merge_bundles(
             bundle::check_inventory(dir)
                 .map_err(|problem| Error::input(format!("{}: {problem}", dir.display())))?;
         }
-        let payload = std::mem::replace(&mut bundle.payload, Value::Null);
+        let mut payload = std::mem::replace(&mut bundle.payload, Value::Null);
+        if bundle.scores.is_none() && drop_score_index(&mut payload) {
+            notes.push(format!(
+                "{}: its score files are not beside it, so the merged bundle has none of them",
+                input.display()
+            ));
+        }
         let expected = protocol.or(first.as_ref());
         let validation = Validation {
             protocol: expected,
@@ -52,8 +58,9 @@ pub fn merge_bundles(
         if expected.is_none() {
             first = Some(embedded(&document, &bundle)?);
         }
-        if bundle.evidence.is_none() {
-            notes.push(format!("{}: evidence: none", input.display()));
+        if bundle.evidence != Evidence::Full {
+            let evidence = bundle.evidence.name();
+            notes.push(format!("{}: evidence: {evidence}", input.display()));
         }
         opened.push(bundle);
         documents.push(document);
@@ -67,21 +74,38 @@ pub fn merge_bundles(
     write_document(&mut builder, &merged, &stem)?;
     for (at, bundle) in opened.iter().enumerate() {
         copy_scores(&mut builder, bundle)?;
-        if let Some(folder) = &bundle.evidence {
-            copy_tree(
-                &mut builder,
-                &format!("{EVIDENCE}/part-{:04}", at + 1),
-                folder,
-            )?;
+        let folder = bundle.dir.as_ref().map(|dir| dir.join(EVIDENCE));
+        if let Some(folder) = folder.filter(|folder| folder.is_dir()) {
+            let part = format!("{EVIDENCE}/part-{:04}", at + 1);
+            copy_tree(&mut builder, &part, &folder)?;
         }
     }
-    let evidence = opened.iter().all(|bundle| bundle.evidence.is_some());
+    let evidence = together(opened.iter().map(|bundle| bundle.evidence));
     let sealed = builder.seal(&about_bundle(&merged, &stem, evidence))?;
     Ok(MergedBundles {
         bundle: sealed,
         document: merged,
         notes,
     })
+}
+
+/// How much evidence there is of all bundles together.
+fn together(parts: impl Iterator<Item = Evidence>) -> Evidence {
+    parts
+        .reduce(|one, other| if one == other { one } else { Evidence::Partial })
+        .unwrap_or(Evidence::None)
+}
+
+/// Takes the index of score files out of a payload whose files are not at hand; true when there was something in it.
+fn drop_score_index(payload: &mut Value) -> bool {
+    let metadata = payload
+        .as_object_mut()
+        .and_then(|payload| payload.get_mut("metadata"));
+    let index = metadata
+        .and_then(Value::as_object_mut)
+        .and_then(|metadata| metadata.get_mut("score_artifacts"))
+        .and_then(Value::as_array_mut);
+    index.is_some_and(|index| !std::mem::take(index).is_empty())
 }
 
 fn embedded(document: &Document, bundle: &Opened) -> Result<Protocol, Error> {
@@ -131,4 +155,25 @@ fn copy_tree(builder: &mut Builder, to: &str, from: &Path) -> Result<(), Error> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_of_all_is_full_only_when_each_is() {
+        use Evidence::{Full, None, Partial};
+        let cases: [(&[Evidence], Evidence); 6] = [
+            (&[Full, Full], Full),
+            (&[Full, None], Partial),
+            (&[None, Partial], Partial),
+            (&[None, None], None),
+            (&[Full, None, Full], Partial),
+            (&[], None),
+        ];
+        for (parts, expected) in cases {
+            assert_eq!(together(parts.iter().copied()), expected, "{parts:?}");
+        }
+    }
 }

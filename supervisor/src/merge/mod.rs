@@ -9,7 +9,7 @@ mod tests;
 
 pub use bundles::merge_bundles;
 
-use crate::bundle::{self, Builder, Sealed};
+use crate::bundle::{self, Builder, Evidence, Sealed};
 use crate::error::Error;
 use crate::rundir::RunDir;
 use crate::rundir::plan::Plan;
@@ -91,7 +91,7 @@ pub fn merge_run<'a>(
     let stem = stem(basename);
     write_document(&mut builder, &document, &stem)?;
     evidence::write(&mut builder, plan, &methods)?;
-    let sealed = builder.seal(&about_bundle(&document, &stem, true))?;
+    let sealed = builder.seal(&about_bundle(&document, &stem, Evidence::Full))?;
     Ok(Merged {
         bundle: sealed,
         document,
@@ -165,7 +165,7 @@ fn write_document(builder: &mut Builder, document: &Document, stem: &str) -> Res
 }
 
 /// What `bundle.json` says.
-fn about_bundle(document: &Document, stem: &str, evidence: bool) -> Value {
+fn about_bundle(document: &Document, stem: &str, evidence: Evidence) -> Value {
     object! {
         "schema" => bundle::SCHEMA,
         "proctor_version" => env!("CARGO_PKG_VERSION"),
@@ -173,7 +173,7 @@ fn about_bundle(document: &Document, stem: &str, evidence: bool) -> Value {
         "benchmark_id" => document.benchmark_id(),
         "protocol_id" => document.protocol_id(),
         "complete" => !document.is_incomplete(),
-        "evidence" => if evidence { bundle::EVIDENCE } else { "none" },
+        "evidence" => evidence.name(),
     }
 }
 
