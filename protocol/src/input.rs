@@ -86,20 +86,28 @@ impl From<Refusal> for InputError {
 /// # Errors
 /// The file cannot be read, is longer than the limits allow, or is not one JSON document.
 pub fn read_json(path: &Path, limits: Limits) -> Result<Value, InputError> {
+    let bytes = read_file(path, limits.bytes)?;
+    read_with(&bytes, limits).map_err(|source| InputError::Json {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads a file of at most `most` bytes, and one byte more of a longer one: enough for a reader to say so.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, InputError> {
     let unreadable = |source| InputError::Unreadable {
         path: path.to_owned(),
         source,
     };
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    // One byte more than allowed is enough for the reader to say that the document is too long.
-    let most = limits.bytes as u64 + 1;
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes)
+    let length = file.metadata().map_err(unreadable)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(most) + 1);
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, most as u64 + 1), &mut bytes)
         .map_err(unreadable)?;
-    read_with(&bytes, limits).map_err(|source| InputError::Json {
-        path: path.to_owned(),
-        source,
-    })
+    Ok(bytes)
 }
 
 /// The name of a member: `split_policy.type`.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::columns::{Identity, RowColumns, aggregate_value, write_aggregate_csv};
 use super::sanitize::sanitized;
 use super::validate::{Validation, Verdict, check};
-use super::{Finding, html};
+use super::{Finding, Payload, html};
 use crate::canonical::{Object, Value, is_alnum, pretty, py_strip, write_pretty};
 use crate::report::{AggregateRow, Row, rank};
 
@@ -86,12 +86,10 @@ impl Document {
     ///
     /// # Errors
     /// The first rule it breaks.
-    pub fn accept(payload: Value, options: &Validation<'_>) -> Result<(Self, Verdict), Finding> {
+    pub fn accept(payload: Payload, options: &Validation<'_>) -> Result<(Self, Verdict), Finding> {
         let checked = check(&payload, options)?;
-        let Value::Object(mut payload) = payload else {
-            return Err(Finding::new("document", "", "must be an object"));
-        };
-        let mut part = |key| payload.remove(key).unwrap_or(Value::Null);
+        let mut frame = payload.frame;
+        let mut part = |key| frame.remove(key).unwrap_or(Value::Null);
         let metadata = match part("metadata") {
             Value::Object(metadata) => metadata,
             _ => Object::new(),

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod cards;
+mod cells;
 mod columns;
 mod csv_text;
 mod document;
@@ -9,6 +10,7 @@ mod finding;
 mod html;
 mod inventory;
 mod merge;
+mod payload;
 mod sanitize;
 mod score;
 mod validate;
@@ -21,5 +23,6 @@ pub use document::{Artifact, Document, stem};
 pub use finding::Finding;
 pub use inventory::{InventoryRow, inventory_root, inventory_value};
 pub use merge::{MergeError, merge};
+pub use payload::Payload;
 pub use score::{ScoreArtifact, ScoreError, score_csv, validation_score_csv};
 pub use validate::{Validation, Verdict, validate};

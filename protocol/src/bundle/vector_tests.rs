@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Artifact, Document, Finding, Validation, merge, score_csv, validate};
+use super::{Artifact, Document, Finding, Payload, Validation, merge, score_csv, validate};
 use crate::canonical::{Object, Value, read};
 use crate::dataset::Dataset;
 use crate::frozen::{LoadedEntry, Protocol};
@@ -17,6 +17,11 @@ fn index() -> Option<Value> {
 
 fn payload(relative: &str) -> Value {
     shared_json(&format!("{BASE}/{relative}")).expect("named by the index")
+}
+
+fn read_payload(relative: &str) -> Payload {
+    let path = shared(&format!("{BASE}/{relative}")).expect("named by the index");
+    Payload::open(&path).expect("an object")
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -119,7 +124,7 @@ fn edited_bundles_get_the_verdicts_of_matheel() {
             apply(&mut document, edit);
         }
         let outcome = case.get("outcome").expect("an outcome");
-        let verdict = validate(&document, &Validation::default());
+        let verdict = validate(&Payload::from(&document), &Validation::default());
         match outcome.get("message") {
             None => {
                 let verdict = verdict
@@ -144,7 +149,7 @@ fn edited_bundles_get_the_verdicts_of_matheel() {
 
 fn accept(relative: &str) -> Document {
     let options = Validation::default();
-    let accepted = Document::accept(payload(relative), &options);
+    let accepted = Document::accept(read_payload(relative), &options);
     accepted
         .unwrap_or_else(|finding| panic!("{relative}: {finding}"))
         .0
@@ -247,7 +252,11 @@ fn merged_bundles_have_the_rows_and_metadata_of_matheel() {
                     protocol: Some(&protocol),
                     ..Validation::default()
                 };
-                Ok(Document::accept(payload(&format!("results/{part}/{part}.json")), &options)?.0)
+                Ok(Document::accept(
+                    read_payload(&format!("results/{part}/{part}.json")),
+                    &options,
+                )?
+                .0)
             })
             .collect();
         let Some(result) = case.get("result").and_then(Value::as_str) else {
@@ -470,7 +479,7 @@ fn a_bundle_with_score_files_is_computed_again_and_a_changed_score_is_seen() {
         scores: Some(&folder),
         data: Some(&data),
     };
-    let verdict = validate(&payload, &options).expect("sound");
+    let verdict = validate(&Payload::from(&payload), &options).expect("sound");
     assert_eq!((verdict.scored_rows, verdict.recomputed_rows), (6, 6));
 
     // The same bundle with one score changed in the file, and the index honest about the file.
@@ -517,9 +526,9 @@ fn a_bundle_with_score_files_is_computed_again_and_a_changed_score_is_seen() {
         scores: Some(copy.path()),
         ..options
     };
-    let finding = validate(&changed, &options).unwrap_err();
+    let finding = validate(&Payload::from(&changed), &options).unwrap_err();
     assert_eq!(finding.rule, "recomputed_score", "{finding}");
-    let finding = validate(&payload, &options).unwrap_err();
+    let finding = validate(&Payload::from(&payload), &options).unwrap_err();
     assert_eq!(finding.rule, "score_artifacts", "{finding}");
 }
 
@@ -528,7 +537,8 @@ fn the_bundle_of_irplag_is_valid_and_has_the_expected_scores() {
     let Some(bundle) = shared_json("interop/irplag/bundle.matheel-0.7.1.json") else {
         return;
     };
-    let (document, verdict) = Document::accept(bundle, &Validation::default()).expect("valid");
+    let (document, verdict) =
+        Document::accept(Payload::from(&bundle), &Validation::default()).expect("valid");
     assert_eq!(verdict.methods, 5);
     assert_eq!(
         verdict.protocol_id,

@@ -9,7 +9,7 @@ mod value;
 mod write;
 
 pub use python::{casefold, is_alnum, is_word_char, py_float, py_isspace, py_lower, py_strip};
-pub use read::{Limits, ReadError, read, read_with};
+pub use read::{Limits, ReadError, read, read_streaming, read_with};
 pub use value::{Object, Value};
 pub use write::{canonical, digest, float_text, hex, pretty, sha256_hex, write_pretty};
 pub(crate) use write::{push_float, push_raw};

@@ -56,6 +56,28 @@ pub fn read(bytes: &[u8]) -> Result<Value, ReadError> {
 /// # Errors
 /// As [`read`].
 pub fn read_with(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
+    read_document(bytes, limits, None)
+}
+
+/// Reads a document whose member `key` is an array of many items: they are handed to `each` in order and the array is left
+/// empty, so that they never lie in memory together. A member that is no array is kept.
+///
+/// # Errors
+/// As [`read`]. Items before the fault have been handed over by then.
+pub fn read_streaming(
+    bytes: &[u8],
+    limits: Limits,
+    key: &str,
+    each: &mut dyn FnMut(Value),
+) -> Result<Value, ReadError> {
+    read_document(bytes, limits, Some(Stream { key, each }))
+}
+
+fn read_document<'a>(
+    bytes: &'a [u8],
+    limits: Limits,
+    stream: Option<Stream<'a>>,
+) -> Result<Value, ReadError> {
     if bytes.len() > limits.bytes {
         return Err(ReadError {
             line: 1,
@@ -94,6 +116,7 @@ pub fn read_with(bytes: &[u8], limits: Limits) -> Result<Value, ReadError> {
         entries: Vec::new(),
         key_starts: Vec::new(),
         unescaped: String::new(),
+        stream,
     };
     reader
         .document()
@@ -133,6 +156,12 @@ struct Fault {
     problem: String,
 }
 
+/// Where the items of one top-level array go.
+struct Stream<'a> {
+    key: &'a str,
+    each: &'a mut dyn FnMut(Value),
+}
+
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -146,6 +175,7 @@ struct Reader<'a> {
     entries: Vec<(Arc<str>, Value)>,
     key_starts: Vec<usize>,
     unescaped: String,
+    stream: Option<Stream<'a>>,
 }
 
 impl Reader<'_> {
@@ -272,6 +302,36 @@ impl Reader<'_> {
         }
     }
 
+    /// True at the array of the document whose items are handed over.
+    fn is_streamed(&self, key: &str) -> bool {
+        let streamed = self.stream.as_ref().is_some_and(|stream| stream.key == key);
+        streamed && self.depth == 1 && self.peek() == Some(b'[')
+    }
+
+    fn stream_array(&mut self) -> Result<Value, Fault> {
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Array(Vec::new()));
+        }
+        loop {
+            self.space();
+            let item = self.value()?;
+            if let Some(stream) = &mut self.stream {
+                (stream.each)(item);
+            }
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::Array(Vec::new()));
+                }
+                _ => return Err(self.unexpected("`,` or `]`")),
+            }
+        }
+    }
+
     fn object(&mut self) -> Result<Value, Fault> {
         let first = self.entries.len();
         self.space();
@@ -292,7 +352,11 @@ impl Reader<'_> {
             }
             self.at += 1;
             self.space();
-            let value = self.value()?;
+            let value = if self.is_streamed(&key) {
+                self.nested(Self::stream_array)?
+            } else {
+                self.value()?
+            };
             self.entries.push((key, value));
             self.space();
             match self.peek() {

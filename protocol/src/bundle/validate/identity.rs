@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cells::{RawAggregate, RawRows};
 use crate::bundle::Finding;
+use crate::bundle::cells::{Column, RawAggregate, RawRows};
 use crate::canonical::{Value, digest};
 use crate::frozen::Protocol;
 use crate::method::{excluded_datasets, exclusion_reason};
@@ -41,15 +41,14 @@ pub(super) fn check_protocol_id(metadata: &Value, protocol: &Protocol) -> Result
 
 /// Step 4: every row of both tables repeats the benchmark and the protocol.
 pub(super) fn check_identity(
-    rows: &RawRows<'_>,
+    rows: &RawRows,
     aggregate: &RawAggregate<'_>,
     protocol: &Protocol,
 ) -> Result<(), Finding> {
-    let same = |value: &Value, expected: &str| value.as_str() == Some(expected);
-    let check = |table: &str, at: usize, benchmark: &Value, id: &Value| {
-        let (column, expected) = if !same(benchmark, protocol.benchmark_id()) {
+    let check = |table: &str, at: usize, benchmark: Option<&str>, id: Option<&str>| {
+        let (column, expected) = if benchmark != Some(protocol.benchmark_id()) {
             ("benchmark_id", protocol.benchmark_id())
-        } else if !same(id, protocol.id()) {
+        } else if id != Some(protocol.id()) {
             ("protocol_id", protocol.id())
         } else {
             return Ok(());
@@ -62,7 +61,13 @@ pub(super) fn check_identity(
         ))
     };
     for (at, row) in rows.rows.iter().enumerate() {
-        check("per_dataset", at, row.benchmark_id, row.protocol_id)?;
+        let text = |column| rows.text(row.get(column)).map(AsRef::as_ref);
+        check(
+            "per_dataset",
+            at,
+            text(Column::BenchmarkId),
+            text(Column::ProtocolId),
+        )?;
     }
     if let Some(at) = aggregate.broken {
         let at = format!("aggregate[{at}]");
@@ -72,7 +77,8 @@ pub(super) fn check_identity(
         return Err(Finding::new("identity", "aggregate", "is missing or empty"));
     }
     for (at, row) in aggregate.rows.iter().enumerate() {
-        check("aggregate", at, row.benchmark_id, row.protocol_id)?;
+        let text = |column| row.get(column).and_then(Value::as_str);
+        check("aggregate", at, text("benchmark_id"), text("protocol_id"))?;
     }
     Ok(())
 }
@@ -91,7 +97,7 @@ fn configuration_at(id: &str) -> String {
 
 impl<'a> Methods<'a> {
     /// Step 6: exactly the methods that have rows have a configuration.
-    pub(super) fn read(metadata: &'a Value, rows: &RawRows<'a>) -> Result<Self, Finding> {
+    pub(super) fn read(metadata: &'a Value, rows: &RawRows) -> Result<Self, Finding> {
         let at = "metadata.method_configurations";
         let configurations = metadata
             .get("method_configurations")
@@ -106,7 +112,8 @@ impl<'a> Methods<'a> {
         }
         let mut used = vec![false; methods.list.len()];
         for (row, cells) in rows.rows.iter().enumerate() {
-            let found = cells.algorithm_id.as_str().and_then(|id| methods.find(id));
+            let id = rows.text(cells.get(Column::AlgorithmId));
+            let found = id.and_then(|id| methods.find(id));
             let Some(found) = found else {
                 let problem = format!("no configuration of this method is in {at}");
                 let at = format!("per_dataset[{row}].algorithm_id");

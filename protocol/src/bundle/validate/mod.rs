@@ -2,7 +2,6 @@
 //!
 //! It proves that a bundle agrees with itself, its protocol and its score files. It cannot prove that a method really ran.
 
-mod cells;
 mod identity;
 mod ranks;
 mod rows;
@@ -11,7 +10,8 @@ mod totals;
 
 use std::path::Path;
 
-use super::Finding;
+use super::cells::{Column, RawAggregate};
+use super::{Finding, Payload};
 use crate::canonical::Value;
 use crate::frozen::{LoadedEntry, Protocol};
 use crate::object;
@@ -74,12 +74,12 @@ pub(super) struct Checked {
 ///
 /// # Errors
 /// The first rule it breaks, and where.
-pub fn validate(payload: &Value, options: &Validation<'_>) -> Result<Verdict, Finding> {
+pub fn validate(payload: &Payload, options: &Validation<'_>) -> Result<Verdict, Finding> {
     Ok(check(payload, options)?.verdict)
 }
 
-pub(super) fn check(payload: &Value, options: &Validation<'_>) -> Result<Checked, Finding> {
-    let metadata = payload.get("metadata").unwrap_or(&Value::Null);
+pub(super) fn check(payload: &Payload, options: &Validation<'_>) -> Result<Checked, Finding> {
+    let metadata = payload.metadata();
     let embedded;
     let protocol = match options.protocol {
         Some(protocol) => protocol,
@@ -89,20 +89,21 @@ pub(super) fn check(payload: &Value, options: &Validation<'_>) -> Result<Checked
         }
     };
     identity::check_protocol_id(metadata, protocol)?;
-    let raw_rows = cells::RawRows::read(payload)?;
-    let raw_aggregate = cells::RawAggregate::read(payload);
-    identity::check_identity(&raw_rows, &raw_aggregate, protocol)?;
+    let raw_rows = &payload.rows;
+    raw_rows.check_shape()?;
+    let raw_aggregate = RawAggregate::of(&payload.frame);
+    identity::check_identity(raw_rows, &raw_aggregate, protocol)?;
     raw_rows.check_columns()?;
-    let methods = identity::Methods::read(metadata, &raw_rows)?;
+    let methods = identity::Methods::read(metadata, raw_rows)?;
     methods.check_configurations(protocol)?;
     let artifacts = scores::Artifacts::read(metadata, protocol, &methods)?;
     let recomputed = artifacts.recompute(metadata, protocol, options)?;
-    let mut rows = rows::check_rows(&raw_rows, protocol, &methods)?;
+    let mut rows = rows::check_rows(raw_rows, protocol, &methods)?;
     rows::check_complete(&rows, protocol, &methods)?;
-    ranks::check_ranks(&raw_rows, &mut rows)?;
+    ranks::check_ranks(raw_rows, &mut rows)?;
     raw_rows.check_reason_column()?;
     let table = aggregate(&rows, &expected_datasets(protocol));
-    totals::check_aggregate(&table, &raw_aggregate, raw_rows.has("status"))?;
+    totals::check_aggregate(&table, &raw_aggregate, raw_rows.has(Column::Status))?;
     let recomputed_rows = recomputed.check(&rows, protocol)?;
     let verdict = Verdict {
         protocol_id: protocol.id().to_owned(),

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use proctor_wire::Family;
 
-use super::cells::{RawRow, RawRows};
 use super::identity::{Methods, is_sha256};
 use crate::bundle::Finding;
-use crate::canonical::{Object, Value};
+use crate::bundle::cells::{Cell, Column, RawRow, RawRows};
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::report::{Row, Status};
 
@@ -46,220 +45,270 @@ impl<'a> Frozen<'a> {
     }
 }
 
+/// Answers about texts, each asked once.
+struct Memo(Vec<Option<Option<usize>>>);
+
+impl Memo {
+    fn new(rows: &RawRows) -> Self {
+        Self(vec![None; rows.text_count()])
+    }
+
+    /// The answer for a text; `None` for a cell of another type.
+    fn ask(&mut self, cell: Cell, answer: impl FnOnce() -> Option<usize>) -> Option<usize> {
+        let Cell::Text(number) = cell else {
+            return None;
+        };
+        *self.0.get_mut(number as usize)?.get_or_insert_with(answer)
+    }
+}
+
+/// A column and what is wrong in it.
+type Problem = (Column, String);
+
+fn problem<T>(column: Column, text: impl Into<String>) -> Result<T, Problem> {
+    Err((column, text.into()))
+}
+
 /// Step 9: judges every row and gives typed rows in the same order.
 pub(super) fn check_rows(
-    raw: &RawRows<'_>,
+    raw: &RawRows,
     protocol: &Protocol,
     methods: &Methods<'_>,
 ) -> Result<Vec<Row>, Finding> {
-    let frozen = Frozen::new(protocol, methods)?;
+    let mut judge = Judge {
+        raw,
+        frozen: Frozen::new(protocol, methods)?,
+        methods,
+        datasets: Memo::new(raw),
+        ids: Memo::new(raw),
+    };
     let mut rows = Vec::with_capacity(raw.rows.len());
     for (at, cells) in raw.rows.iter().enumerate() {
-        let mut row = check_row(cells, &frozen, methods).map_err(|(column, problem)| {
-            Finding::new("row", format!("per_dataset[{at}].{column}"), problem)
+        let row = judge.row(cells).map_err(|(column, problem)| {
+            let at = format!("per_dataset[{at}].{}", column.name());
+            Finding::new("row", at, problem)
         })?;
-        if !raw.unknown[at].is_empty() {
-            let unknown = raw.unknown[at].iter();
-            let unknown: Object = unknown
-                .map(|(key, value)| (*key, (*value).clone()))
-                .collect();
-            row.extra = Some(Box::new(unknown));
-        }
         rows.push(row);
+    }
+    for (at, unknown) in &raw.unknown {
+        rows[*at].extra = Some(Box::new(unknown.clone()));
     }
     Ok(rows)
 }
 
-/// A column and what is wrong in it.
-type Problem = (&'static str, String);
-
-fn problem<T>(column: &'static str, text: impl Into<String>) -> Result<T, Problem> {
-    Err((column, text.into()))
+struct Judge<'a> {
+    raw: &'a RawRows,
+    frozen: Frozen<'a>,
+    methods: &'a Methods<'a>,
+    datasets: Memo,
+    ids: Memo,
 }
 
-/// Text or null; an error for anything else.
-fn optional_text<'a>(column: &'static str, value: &'a Value) -> Result<Option<&'a str>, Problem> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text)),
-        other => problem(
-            column,
-            format!("must be text or null, not {}", other.type_name()),
-        ),
+impl Judge<'_> {
+    fn text(&self, cell: Cell) -> Option<&str> {
+        self.raw.text(cell).map(AsRef::as_ref)
     }
-}
 
-fn check_row(
-    cells: &RawRow<'_>,
-    frozen: &Frozen<'_>,
-    methods: &Methods<'_>,
-) -> Result<Row, Problem> {
-    let error = optional_text("error", cells.error)?.filter(|error| !error.is_empty());
-    let dataset = check_dataset(cells, frozen)?;
-    let entry = &frozen.entries[dataset];
-    let metrics = &frozen.metrics[usize::from(entry.family == Family::Retrieval)];
-    let metric = cells.metric.as_str();
-    let Some(metric) = metrics.iter().find(|name| Some(name.as_ref()) == metric) else {
-        return problem(
-            "metric",
-            format!("is no {} metric of the protocol", entry.family.name()),
-        );
-    };
-    let id = cells.algorithm_id.as_str().unwrap_or_default();
-    let Some(method) = methods.find(id).filter(|_| is_sha256(id)) else {
-        return problem(
-            "algorithm_id",
-            "must be a method id of 64 lower-case hex digits",
-        );
-    };
-    if cells.task_type != cells.domain {
-        return problem("task_type", "must equal the domain");
-    }
-    let reason = &frozen.exclusions[method * frozen.entries.len() + dataset];
-    let status = check_status(cells, reason.as_deref(), error.is_some())?;
-    let sample_count = check_sample_count(cells)?;
-    let score = check_score(cells, sample_count, entry)?;
-    check_coverage(sample_count, entry)?;
-    let elapsed_seconds = match cells.elapsed_seconds.as_number() {
-        Some(seconds) if seconds.is_finite() && seconds >= 0.0 => seconds,
-        _ => {
-            return problem(
-                "elapsed_seconds",
-                "must be a number of seconds, finite and at least 0",
-            );
-        }
-    };
-    let shared = |value: &Value, default: &str| match value {
-        Value::String(text) => text.clone(),
-        _ => default.into(),
-    };
-    Ok(Row {
-        domain: frozen.domain.clone(),
-        family: entry.family,
-        dataset_name: frozen.names[dataset].clone(),
-        dataset_fingerprint: frozen.fingerprints[dataset].clone(),
-        dataset_source: shared(cells.dataset_source, "local"),
-        algorithm_name: shared(cells.algorithm_name, ""),
-        algorithm_id: methods.list[method].0.clone(),
-        algorithm_kind: shared(cells.algorithm_kind, ""),
-        metric: metric.clone(),
-        score,
-        sample_count,
-        status,
-        not_applicable_reason: reason.clone(),
-        error: error.map(Into::into),
-        elapsed_seconds,
-        selected_threshold: cells.selected_threshold.as_number(),
-        eligible: score.is_some(),
-        rank: None,
-        extra: None,
-    })
-}
-
-/// The row's dataset, as frozen.
-fn check_dataset(cells: &RawRow<'_>, frozen: &Frozen<'_>) -> Result<usize, Problem> {
-    let name = cells.dataset_name.as_str();
-    let Some(&dataset) = name.and_then(|name| frozen.by_name.get(name)) else {
-        return problem("dataset_name", "is no dataset of the protocol");
-    };
-    let entry = &frozen.entries[dataset];
-    for (column, value, expected) in [
-        ("domain", cells.domain, entry.domain.as_str()),
-        ("task_family", cells.task_family, entry.family.name()),
-        (
-            "dataset_fingerprint",
-            cells.dataset_fingerprint,
-            entry.content_sha256.as_str(),
-        ),
-    ] {
-        if value.as_str() != Some(expected) {
-            return problem(
+    /// Text or null; an error for anything else.
+    fn optional_text(&self, cells: &RawRow, column: Column) -> Result<Option<&Arc<str>>, Problem> {
+        match cells.get(column) {
+            Cell::Null => Ok(None),
+            cell @ Cell::Text(_) => Ok(self.raw.text(cell)),
+            other => problem(
                 column,
-                format!("must be {expected:?}, as frozen for {:?}", entry.name),
+                format!("must be text or null, not {}", other.type_name()),
+            ),
+        }
+    }
+
+    fn row(&mut self, cells: &RawRow) -> Result<Row, Problem> {
+        self.optional_text(cells, Column::Error)?;
+        let dataset = self.dataset(cells)?;
+        let method = self.method(cells);
+        let this = &*self;
+        let entry = &this.frozen.entries[dataset];
+        let metrics = &this.frozen.metrics[usize::from(entry.family == Family::Retrieval)];
+        let name = this.text(cells.get(Column::Metric));
+        let Some(metric) = metrics.iter().find(|metric| Some(metric.as_ref()) == name) else {
+            let family = entry.family.name();
+            return problem(
+                Column::Metric,
+                format!("is no {family} metric of the protocol"),
+            );
+        };
+        let Some(method) = method else {
+            return problem(
+                Column::AlgorithmId,
+                "must be a method id of 64 lower-case hex digits",
+            );
+        };
+        if this.text(cells.get(Column::TaskType)) != Some(&entry.domain) {
+            return problem(Column::TaskType, "must equal the domain");
+        }
+        let error = this.optional_text(cells, Column::Error)?;
+        let error = error.filter(|error| !error.is_empty());
+        let reason = &this.frozen.exclusions[method * this.frozen.entries.len() + dataset];
+        let status = this.status(cells, reason.as_deref(), error.is_some())?;
+        let sample_count = sample_count(cells)?;
+        let score = score(cells, sample_count, entry)?;
+        check_coverage(sample_count, entry)?;
+        let elapsed_seconds = match cells.get(Column::ElapsedSeconds).number() {
+            Some(seconds) if seconds.is_finite() && seconds >= 0.0 => seconds,
+            _ => {
+                return problem(
+                    Column::ElapsedSeconds,
+                    "must be a number of seconds, finite and at least 0",
+                );
+            }
+        };
+        let shared = |column, default: &str| {
+            let text = this.raw.text(cells.get(column));
+            text.cloned().unwrap_or_else(|| default.into())
+        };
+        Ok(Row {
+            domain: this.frozen.domain.clone(),
+            family: entry.family,
+            dataset_name: this.frozen.names[dataset].clone(),
+            dataset_fingerprint: this.frozen.fingerprints[dataset].clone(),
+            dataset_source: shared(Column::DatasetSource, "local"),
+            algorithm_name: shared(Column::AlgorithmName, ""),
+            algorithm_id: this.methods.list[method].0.clone(),
+            algorithm_kind: shared(Column::AlgorithmKind, ""),
+            metric: metric.clone(),
+            score,
+            sample_count,
+            status,
+            not_applicable_reason: reason.clone(),
+            error: error.cloned(),
+            elapsed_seconds,
+            selected_threshold: cells.get(Column::SelectedThreshold).number(),
+            eligible: score.is_some(),
+            rank: None,
+            extra: None,
+        })
+    }
+
+    /// The row's method.
+    fn method(&mut self, cells: &RawRow) -> Option<usize> {
+        let cell = cells.get(Column::AlgorithmId);
+        let (raw, methods) = (self.raw, self.methods);
+        self.ids.ask(cell, || {
+            let id = raw.text(cell).filter(|id| is_sha256(id))?;
+            methods.find(id)
+        })
+    }
+
+    /// The row's dataset, which must be as frozen.
+    fn dataset(&mut self, cells: &RawRow) -> Result<usize, Problem> {
+        let cell = cells.get(Column::DatasetName);
+        let (raw, by_name) = (self.raw, &self.frozen.by_name);
+        let dataset = self.datasets.ask(cell, || {
+            let name = raw.text(cell)?;
+            by_name.get(name.as_ref()).copied()
+        });
+        let Some(dataset) = dataset else {
+            return problem(Column::DatasetName, "is no dataset of the protocol");
+        };
+        let entry = &self.frozen.entries[dataset];
+        for (column, expected) in [
+            (Column::Domain, entry.domain.as_str()),
+            (Column::TaskFamily, entry.family.name()),
+            (Column::DatasetFingerprint, entry.content_sha256.as_str()),
+        ] {
+            if self.text(cells.get(column)) != Some(expected) {
+                return problem(
+                    column,
+                    format!("must be {expected:?}, as frozen for {:?}", entry.name),
+                );
+            }
+        }
+        Ok(dataset)
+    }
+
+    /// Status, reason and error must tell one story.
+    fn status(
+        &self,
+        cells: &RawRow,
+        excluded: Option<&str>,
+        has_error: bool,
+    ) -> Result<Option<Status>, Problem> {
+        let status = self.optional_text(cells, Column::Status)?;
+        let status = status.map(AsRef::as_ref);
+        let reported = self.optional_text(cells, Column::NotApplicableReason)?;
+        let reported = reported.map(AsRef::as_ref);
+        if let Some(reason) = excluded {
+            let zero = |column| cells.get(column).number() == Some(0.0);
+            let unscored = cells.get(Column::Score).is_null()
+                && zero(Column::SampleCount)
+                && zero(Column::ElapsedSeconds)
+                && !has_error;
+            if status == Some("not_applicable") && reported == Some(reason) && unscored {
+                return Ok(Some(Status::NotApplicable));
+            }
+            return problem(
+                Column::Status,
+                format!(
+                    "the method excludes this dataset ({reason:?}), so the row must be not_applicable with that reason, \
+                     without score, samples, time and error"
+                ),
             );
         }
-    }
-    Ok(dataset)
-}
-
-/// Status, reason and error must tell one story.
-fn check_status(
-    cells: &RawRow<'_>,
-    excluded: Option<&str>,
-    has_error: bool,
-) -> Result<Option<Status>, Problem> {
-    let status = optional_text("status", cells.status)?;
-    let reported = optional_text("not_applicable_reason", cells.not_applicable_reason)?;
-    if let Some(reason) = excluded {
-        let unscored = cells.score.is_null()
-            && cells.sample_count.as_number() == Some(0.0)
-            && cells.elapsed_seconds.as_number() == Some(0.0)
-            && !has_error;
-        if status == Some("not_applicable") && reported == Some(reason) && unscored {
-            return Ok(Some(Status::NotApplicable));
+        let has_reason = reported.is_some_and(|reason: &str| !reason.is_empty());
+        if status == Some("not_applicable") || has_reason {
+            return problem(
+                Column::Status,
+                "the method's configuration does not exclude this dataset",
+            );
         }
-        return problem(
-            "status",
-            format!(
-                "the method excludes this dataset ({reason:?}), so the row must be not_applicable with that reason, \
-                 without score, samples, time and error"
+        match status {
+            None => Ok(None),
+            Some("failed") if !has_error => problem(Column::Error, "a failed row must say why"),
+            Some("failed") if !cells.get(Column::Score).is_null() => {
+                problem(Column::Score, "a failed row must have no score")
+            }
+            Some("failed") => Ok(Some(Status::Failed)),
+            Some("completed") if has_error => {
+                problem(Column::Error, "a completed row must have no error")
+            }
+            Some("completed") => Ok(Some(Status::Completed)),
+            Some(_) => problem(
+                Column::Status,
+                "must be completed, failed, not_applicable or null",
             ),
-        );
-    }
-    if status == Some("not_applicable") || reported.is_some_and(|reason| !reason.is_empty()) {
-        return problem(
-            "status",
-            "the method's configuration does not exclude this dataset",
-        );
-    }
-    match status {
-        None => Ok(None),
-        Some("failed") if !has_error => problem("error", "a failed row must say why"),
-        Some("failed") if !cells.score.is_null() => {
-            problem("score", "a failed row must have no score")
         }
-        Some("failed") => Ok(Some(Status::Failed)),
-        Some("completed") if has_error => problem("error", "a completed row must have no error"),
-        Some("completed") => Ok(Some(Status::Completed)),
-        Some(_) => problem(
-            "status",
-            "must be completed, failed, not_applicable or null",
-        ),
     }
 }
 
 /// The largest count that a double holds exactly; no dataset comes near it.
 const LARGEST_COUNT: f64 = 9_007_199_254_740_992.0;
 
-fn check_sample_count(cells: &RawRow<'_>) -> Result<u64, Problem> {
-    match cells.sample_count.as_number() {
+fn sample_count(cells: &RawRow) -> Result<u64, Problem> {
+    match cells.get(Column::SampleCount).number() {
         Some(count) if (0.0..=LARGEST_COUNT).contains(&count) && count.fract() == 0.0 => {
             Ok(count as u64)
         }
-        _ => problem("sample_count", "must be a whole number of at least 0"),
+        _ => problem(Column::SampleCount, "must be a whole number of at least 0"),
     }
 }
 
-fn check_score(
-    cells: &RawRow<'_>,
-    sample_count: u64,
-    entry: &DatasetEntry,
-) -> Result<Option<f64>, Problem> {
-    if cells.score.is_null() {
+fn score(cells: &RawRow, sample_count: u64, entry: &DatasetEntry) -> Result<Option<f64>, Problem> {
+    let cell = cells.get(Column::Score);
+    if cell.is_null() {
         return Ok(None);
     }
-    let Some(score) = cells.score.as_number() else {
+    let Some(score) = cell.number() else {
+        let what = cell.type_name();
         return problem(
-            "score",
-            format!("must be a number or null, not {}", cells.score.type_name()),
+            Column::Score,
+            format!("must be a number or null, not {what}"),
         );
     };
     if !(0.0..=1.0).contains(&score) {
-        return problem("score", "must lie between 0 and 1");
+        return problem(Column::Score, "must lie between 0 and 1");
     }
     if sample_count != entry.expected_result_count {
         return problem(
-            "sample_count",
+            Column::SampleCount,
             format!(
                 "a score needs all {} items of {:?}",
                 entry.expected_result_count, entry.name
@@ -271,23 +320,20 @@ fn check_score(
 
 /// Sample counts that the frozen dataset can have.
 fn check_coverage(sample_count: u64, entry: &DatasetEntry) -> Result<(), Problem> {
+    let matrix = entry.count("queries").saturating_mul(entry.count("corpus"));
     match entry.family {
         Family::Pair if sample_count != 0 && sample_count != entry.count("pairs") => problem(
-            "sample_count",
+            Column::SampleCount,
             format!(
                 "must be 0 or the {} pairs of {:?}",
                 entry.count("pairs"),
                 entry.name
             ),
         ),
-        Family::Retrieval
-            if sample_count > entry.count("queries").saturating_mul(entry.count("corpus")) =>
-        {
-            problem(
-                "sample_count",
-                format!("{:?} has fewer candidates", entry.name),
-            )
-        }
+        Family::Retrieval if sample_count > matrix => problem(
+            Column::SampleCount,
+            format!("{:?} has fewer candidates", entry.name),
+        ),
         _ => Ok(()),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{RawAggregate, RawTotal};
 use crate::bundle::Finding;
-use crate::canonical::Value;
+use crate::bundle::cells::RawAggregate;
+use crate::canonical::{Object, Value};
 use crate::report::AggregateRow;
 
 /// Domain, family, method id and metric.
@@ -14,7 +14,7 @@ type Key<'a> = [&'a str; 4];
 #[derive(Default)]
 struct Pairing<'a> {
     computed: Vec<&'a AggregateRow>,
-    reported: Option<(usize, &'a RawTotal<'a>)>,
+    reported: Option<(usize, &'a Object)>,
 }
 
 /// Compares the reported aggregate with the computed one.
@@ -44,9 +44,9 @@ pub(super) fn check_aggregate(
         return Err(Finding::new("aggregate", "aggregate", problem));
     }
     let mut pairings: BTreeMap<Key<'_>, Pairing<'_>> = BTreeMap::new();
-    for (at, row) in reported.rows.iter().enumerate() {
-        let key = [row.domain, row.task_family, row.algorithm_id, row.metric]
-            .map(|value| value.as_str().unwrap_or_default());
+    for (at, row) in reported.rows.iter().copied().enumerate() {
+        let key = ["domain", "task_family", "algorithm_id", "metric"]
+            .map(|column| row.get(column).and_then(Value::as_str).unwrap_or_default());
         let pairing = pairings.entry(key).or_default();
         if let Some((first, _)) = pairing.reported.replace((at, row)) {
             let problem =
@@ -98,18 +98,15 @@ type Difference = (&'static str, &'static str, String);
 
 fn compare(
     computed: &AggregateRow,
-    reported: &RawTotal<'_>,
+    reported: &Object,
     checks_status: [bool; 2],
 ) -> Result<(), Difference> {
-    for (column, value, expected) in [
-        ("eligible", reported.eligible, computed.eligible),
-        (
-            "complete_coverage",
-            reported.complete_coverage,
-            computed.complete_coverage,
-        ),
+    let cell = |column: &str| reported.get(column).unwrap_or(&Value::Null);
+    for (column, expected) in [
+        ("eligible", computed.eligible),
+        ("complete_coverage", computed.complete_coverage),
     ] {
-        if value.as_bool() != Some(expected) {
+        if cell(column).as_bool() != Some(expected) {
             let problem = format!(
                 "must be {expected}: {} of {} datasets have a score",
                 computed.dataset_count, computed.expected_dataset_count
@@ -118,53 +115,34 @@ fn compare(
         }
     }
     let count = |count: u64| Some(count as f64);
-    for (column, value, expected) in [
-        ("mean_score", reported.mean_score, computed.mean_score),
-        ("median_score", reported.median_score, computed.median_score),
-        ("rank", reported.rank, computed.rank.map(|rank| rank as f64)),
-        (
-            "dataset_count",
-            reported.dataset_count,
-            count(computed.dataset_count),
-        ),
+    for (column, expected) in [
+        ("mean_score", computed.mean_score),
+        ("median_score", computed.median_score),
+        ("rank", computed.rank.map(|rank| rank as f64)),
+        ("dataset_count", count(computed.dataset_count)),
         (
             "expected_dataset_count",
-            reported.expected_dataset_count,
             count(computed.expected_dataset_count),
         ),
-        ("coverage", reported.coverage, Some(computed.coverage)),
-        (
-            "sample_count",
-            reported.sample_count,
-            count(computed.sample_count),
-        ),
-        (
-            "elapsed_seconds",
-            reported.elapsed_seconds,
-            Some(computed.elapsed_seconds),
-        ),
+        ("coverage", Some(computed.coverage)),
+        ("sample_count", count(computed.sample_count)),
+        ("elapsed_seconds", Some(computed.elapsed_seconds)),
     ] {
-        if !is_close(value, expected) {
+        if !is_close(cell(column), expected) {
             let expected = expected.map_or("null".to_owned(), crate::canonical::float_text);
             let problem = format!("must be {expected}, as the rows of per_dataset give");
             return Err(("aggregate_values", column, problem));
         }
     }
-    for (checked, column, value, expected) in [
-        (
-            checks_status[0],
-            "status",
-            reported.status,
-            Some(computed.status.name()),
-        ),
+    for (checked, column, expected) in [
+        (checks_status[0], "status", Some(computed.status.name())),
         (
             checks_status[1],
             "not_applicable_reason",
-            reported.not_applicable_reason,
             computed.not_applicable_reason.as_deref(),
         ),
     ] {
-        let same = match value {
+        let same = match cell(column) {
             Value::Null => expected.is_none(),
             Value::String(text) => Some(&**text) == expected,
             _ => false,
