@@ -117,6 +117,7 @@ fn read_document<'a>(
         key_starts: Vec::new(),
         unescaped: String::new(),
         stream,
+        last_keys: Vec::new(),
     };
     reader
         .document()
@@ -136,6 +137,11 @@ fn error_at(text: &str, at: usize, problem: String) -> ReadError {
         column: head[line_start..].chars().count() + 1,
         problem,
     }
+}
+
+/// True for a byte that does not stand for itself in a string.
+fn ends_plain(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < 0x20
 }
 
 /// True when none of eight bytes is a quote, a backslash or a control character.
@@ -176,6 +182,8 @@ struct Reader<'a> {
     key_starts: Vec<usize>,
     unescaped: String,
     stream: Option<Stream<'a>>,
+    // Keys of the object closed last: the rows of a table repeat them in the same order.
+    last_keys: Vec<Arc<str>>,
 }
 
 impl Reader<'_> {
@@ -345,7 +353,10 @@ impl Reader<'_> {
                 return Err(self.unexpected("a key in quotes"));
             }
             self.key_starts.push(self.at);
-            let key = self.string()?;
+            let key = match self.repeated_key(self.entries.len() - first) {
+                Some(key) => key,
+                None => self.string()?,
+            };
             self.space();
             if self.peek() != Some(b':') {
                 return Err(self.unexpected("`:` after the key"));
@@ -370,8 +381,26 @@ impl Reader<'_> {
         }
     }
 
+    /// The key at this place of the last object, if it comes again here.
+    fn repeated_key(&mut self, place: usize) -> Option<Arc<str>> {
+        let key = self.last_keys.get(place)?;
+        let rest = &self.bytes[self.at + 1..];
+        if !rest.starts_with(key.as_bytes()) || rest.get(key.len()) != Some(&b'"') {
+            return None;
+        }
+        self.at += key.len() + 2;
+        Some(key.clone())
+    }
+
     fn close_object(&mut self, first: usize) -> Result<Value, Fault> {
         let entries: Vec<_> = self.entries.drain(first..).collect();
+        let keys = || entries.iter().map(|(key, _)| key);
+        if !keys().eq(self.last_keys.iter()) {
+            self.last_keys.clear();
+            // A key with characters that must be escaped looks otherwise in the text.
+            let escaped = |key: &&Arc<str>| key.bytes().any(ends_plain);
+            self.last_keys.extend(keys().take_while(|key| !escaped(key)).cloned());
+        }
         match Object::from_entries(entries) {
             Ok(object) => {
                 self.key_starts.truncate(first);
@@ -442,7 +471,7 @@ impl Reader<'_> {
         let plain = 8 * words.iter().take_while(|word| is_plain(**word)).count();
         let end = rest[plain..]
             .iter()
-            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+            .position(|&byte| ends_plain(byte));
         self.at += end.map_or(rest.len(), |end| plain + end);
     }
 

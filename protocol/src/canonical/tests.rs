@@ -381,3 +381,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn keys_that_come_again_are_read_like_the_first_time() {
+    let value = read(br#"[{"a":1,"b\"c":2},{"a":3,"b\"c":4},{"ab":5},{"a":6,"b":7}]"#).unwrap();
+    assert_eq!(
+        canonical(&value),
+        r#"[{"a":1,"b\"c":2},{"a":3,"b\"c":4},{"ab":5},{"a":6,"b":7}]"#
+    );
+    // The second object would repeat the keys of the first if its quote were escaped.
+    assert!(read(br#"[{"b\"c":2},{"b"c":4}]"#).is_err());
+    assert!(read(br#"[{"a":1,"a":2}]"#).is_err());
+    assert!(read(br#"[{"a":1},{"a":1,"a":2}]"#).is_err());
+}
+
+#[test]
+fn the_items_of_one_array_can_be_taken_one_by_one() {
+    let mut items = Vec::new();
+    let text = br#"{"rows":[{"a":1},2,[]],"x":{"rows":[3]}}"#;
+    let value = read_streaming(text, Limits::default(), "rows", &mut |item| items.push(item));
+    assert_eq!(canonical(&value.unwrap()), r#"{"rows":[],"x":{"rows":[3]}}"#);
+    assert_eq!(canonical(&Value::Array(items)), r#"[{"a":1},2,[]]"#);
+    let value = read_streaming(br#"{"rows":null}"#, Limits::default(), "rows", &mut |_| panic!());
+    assert_eq!(canonical(&value.unwrap()), r#"{"rows":null}"#);
+    for broken in [r#"{"rows":[1"#, r#"{"rows":[1,]}"#, r#"{"rows":[],"rows":[]}"#] {
+        let result = read_streaming(broken.as_bytes(), Limits::default(), "rows", &mut |_| {});
+        assert!(result.is_err(), "{broken}");
+    }
+    let shallow = Limits { depth: 2, ..Limits::default() };
+    assert!(read_streaming(br#"{"rows":[[1]]}"#, shallow, "rows", &mut |_| {}).is_err());
+}

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use proctor_wire::Family;
 
-use super::rank::{by_score, competition_ranks};
+use super::rank::{by_score, by_text, competition_ranks};
 use super::{Row, Status};
 use crate::frozen::Protocol;
 use crate::metric::{mean, median, pairwise_sum};
@@ -86,16 +87,9 @@ impl AggregateRow {
 /// Aggregates rows, ranks the eligible ones by mean score, and orders by domain, family, metric, rank and name.
 pub fn aggregate(rows: &[Row], expected: &[ExpectedDataset]) -> Vec<AggregateRow> {
     let mut groups: Vec<Vec<&Row>> = Vec::new();
-    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut places: HashMap<GroupKey<'_>, usize> = HashMap::new();
     for row in rows {
-        let key = (
-            &row.domain,
-            row.family,
-            &row.algorithm_name,
-            &row.algorithm_id,
-            &row.metric,
-        );
-        match places.entry(key) {
+        match places.entry(GroupKey(row)) {
             Entry::Occupied(place) => groups[*place.get()].push(row),
             Entry::Vacant(place) => {
                 place.insert(groups.len());
@@ -120,6 +114,32 @@ pub fn aggregate(rows: &[Row], expected: &[ExpectedDataset]) -> Vec<AggregateRow
     }
     table
 }
+
+/// What the rows of one aggregate row have in common.
+struct GroupKey<'a>(&'a Row);
+
+impl Hash for GroupKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The beginning of a digest tells methods apart as well as all of it.
+        let id = self.0.algorithm_id.as_bytes();
+        state.write(id.get(..16).unwrap_or(id));
+        state.write(self.0.metric.as_bytes());
+    }
+}
+
+impl PartialEq for GroupKey<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (self.0, other.0);
+        let same = |a: &Arc<str>, b: &Arc<str>| by_text(a, b).is_eq();
+        a.family == b.family
+            && same(&a.metric, &b.metric)
+            && same(&a.algorithm_id, &b.algorithm_id)
+            && same(&a.algorithm_name, &b.algorithm_name)
+            && same(&a.domain, &b.domain)
+    }
+}
+
+impl Eq for GroupKey<'_> {}
 
 /// Aggregates the rows of one method, family and metric; `None` of no rows.
 fn aggregate_group(group: &[&Row], expected: &[ExpectedDataset]) -> Option<AggregateRow> {
