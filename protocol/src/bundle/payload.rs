@@ -52,6 +52,11 @@ impl Payload {
         static NULL: Value = Value::Null;
         self.frame.get("metadata").unwrap_or(&NULL)
     }
+
+    /// Its metadata, to change it before it is judged; `None` when it is no object.
+    pub fn metadata_mut(&mut self) -> Option<&mut Object> {
+        self.frame.get_mut("metadata")?.as_object_mut()
+    }
 }
 
 impl From<&Value> for Payload {

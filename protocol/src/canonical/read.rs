@@ -399,7 +399,8 @@ impl Reader<'_> {
             self.last_keys.clear();
             // A key with characters that must be escaped looks otherwise in the text.
             let escaped = |key: &&Arc<str>| key.bytes().any(ends_plain);
-            self.last_keys.extend(keys().take_while(|key| !escaped(key)).cloned());
+            self.last_keys
+                .extend(keys().take_while(|key| !escaped(key)).cloned());
         }
         match Object::from_entries(entries) {
             Ok(object) => {
@@ -469,9 +470,7 @@ impl Reader<'_> {
         let rest = &self.bytes[self.at..];
         let (words, _) = rest.as_chunks::<8>();
         let plain = 8 * words.iter().take_while(|word| is_plain(**word)).count();
-        let end = rest[plain..]
-            .iter()
-            .position(|&byte| ends_plain(byte));
+        let end = rest[plain..].iter().position(|&byte| ends_plain(byte));
         self.at += end.map_or(rest.len(), |end| plain + end);
     }
 

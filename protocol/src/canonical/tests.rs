@@ -399,15 +399,32 @@ fn keys_that_come_again_are_read_like_the_first_time() {
 fn the_items_of_one_array_can_be_taken_one_by_one() {
     let mut items = Vec::new();
     let text = br#"{"rows":[{"a":1},2,[]],"x":{"rows":[3]}}"#;
-    let value = read_streaming(text, Limits::default(), "rows", &mut |item| items.push(item));
-    assert_eq!(canonical(&value.unwrap()), r#"{"rows":[],"x":{"rows":[3]}}"#);
+    let value = read_streaming(text, Limits::default(), "rows", &mut |item| {
+        items.push(item)
+    });
+    assert_eq!(
+        canonical(&value.unwrap()),
+        r#"{"rows":[],"x":{"rows":[3]}}"#
+    );
     assert_eq!(canonical(&Value::Array(items)), r#"[{"a":1},2,[]]"#);
-    let value = read_streaming(br#"{"rows":null}"#, Limits::default(), "rows", &mut |_| panic!());
+    let value = read_streaming(
+        br#"{"rows":null}"#,
+        Limits::default(),
+        "rows",
+        &mut |_| panic!(),
+    );
     assert_eq!(canonical(&value.unwrap()), r#"{"rows":null}"#);
-    for broken in [r#"{"rows":[1"#, r#"{"rows":[1,]}"#, r#"{"rows":[],"rows":[]}"#] {
+    for broken in [
+        r#"{"rows":[1"#,
+        r#"{"rows":[1,]}"#,
+        r#"{"rows":[],"rows":[]}"#,
+    ] {
         let result = read_streaming(broken.as_bytes(), Limits::default(), "rows", &mut |_| {});
         assert!(result.is_err(), "{broken}");
     }
-    let shallow = Limits { depth: 2, ..Limits::default() };
+    let shallow = Limits {
+        depth: 2,
+        ..Limits::default()
+    };
     assert!(read_streaming(br#"{"rows":[[1]]}"#, shallow, "rows", &mut |_| {}).is_err());
 }

@@ -3,6 +3,7 @@
 use super::{BUNDLE_FILE, SCHEMA, SCORES};
 use crate::error::Error;
 use crate::rundir::durable;
+use proctor_protocol::bundle::Payload;
 use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ impl Evidence {
 #[derive(Debug)]
 pub struct Opened {
     /// The payload.
-    pub payload: Value,
+    pub payload: Payload,
     /// The payload's file.
     pub payload_file: PathBuf,
     /// The bundle directory, when it is one of ours.
@@ -67,7 +68,7 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
         }
     }
     Ok(Opened {
-        payload: read_json(path, Limits::default())?,
+        payload: Payload::open(path)?,
         payload_file: path.to_path_buf(),
         dir: None,
         scores: None,
@@ -105,7 +106,7 @@ fn open_dir(path: &Path) -> Result<Opened, Error> {
         .ok_or_else(|| refuse("`evidence` must be full, partial or none".into()))?;
     let payload_file = path.join(payload);
     Ok(Opened {
-        payload: read_json(&payload_file, Limits::default())?,
+        payload: Payload::open(&payload_file)?,
         payload_file,
         dir: Some(path.to_path_buf()),
         scores: Some(path.join(SCORES)).filter(|folder| folder.is_dir()),

@@ -3,7 +3,7 @@
 use super::{about_bundle, write_document};
 use crate::bundle::{self, Builder, EVIDENCE, Evidence, Opened, SCORES, Sealed, open};
 use crate::error::Error;
-use proctor_protocol::bundle::{Document, Validation, merge, stem};
+use proctor_protocol::bundle::{Document, Payload, Validation, merge, stem};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::frozen::Protocol;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn merge_bundles(
             bundle::check_inventory(dir)
                 .map_err(|problem| Error::input(format!("{}: {problem}", dir.display())))?;
         }
-        let mut payload = std::mem::replace(&mut bundle.payload, Value::Null);
+        let mut payload = std::mem::take(&mut bundle.payload);
         if bundle.scores.is_none() && drop_score_index(&mut payload) {
             notes.push(format!(
                 "{}: its score files are not beside it, so the merged bundle has none of them",
@@ -97,12 +97,9 @@ fn together(parts: impl Iterator<Item = Evidence>) -> Evidence {
 }
 
 /// Takes the index of score files out of a payload whose files are not at hand; true when there was something in it.
-fn drop_score_index(payload: &mut Value) -> bool {
-    let metadata = payload
-        .as_object_mut()
-        .and_then(|payload| payload.get_mut("metadata"));
-    let index = metadata
-        .and_then(Value::as_object_mut)
+fn drop_score_index(payload: &mut Payload) -> bool {
+    let index = payload
+        .metadata_mut()
         .and_then(|metadata| metadata.get_mut("score_artifacts"))
         .and_then(Value::as_array_mut);
     index.is_some_and(|index| !std::mem::take(index).is_empty())
