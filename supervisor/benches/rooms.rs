@@ -9,10 +9,14 @@ use std::io::{self, BufRead, Read, Write, stdin, stdout};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use proctor_protocol::outcome::Outcome;
 use proctor_supervisor::attempt::{self, Control, Exam};
 use proctor_supervisor::room::{RoomSpec, Rung, stage};
-use proctor_wire::{BlindDataset, PROTOCOL_VERSION, ToWorker};
+use proctor_wire::blind::BlindItems;
+use proctor_wire::limits::SCORE_BATCH;
+use proctor_wire::{BlindDataset, FromWorker, PROTOCOL_VERSION, ToWorker};
 
 const WORKER: &str = "--worker";
 const HELLO: &str = "{\"type\":\"hello\",\"protocol\":1,\"worker\":\"no-op\"}\n";
@@ -29,7 +33,7 @@ impl Exam for Nothing {
     fn hello(&self) -> ToWorker {
         ToWorker::Hello {
             protocol: PROTOCOL_VERSION,
-            datasets: 0,
+            datasets: self.count(),
             cores: 1,
             method: serde_json::json!({}),
         }
@@ -101,6 +105,100 @@ fn supervised(rung: Rung, directory: &std::path::Path) -> (Duration, Duration) {
     (took, Duration::from_secs_f64(ending.wall_seconds))
 }
 
+/// A worker that says a million scores, as fast as it can.
+fn talker() {
+    let mut lines = stdin().lock().lines();
+    let mut out = io::BufWriter::new(stdout().lock());
+    out.write_all(HELLO.as_bytes()).unwrap();
+    out.flush().unwrap();
+    while let Some(line) = lines.next().map(Result::unwrap) {
+        if line.contains("\"type\":\"finish\"") {
+            out.write_all(DONE.as_bytes()).unwrap();
+            return out.flush().unwrap();
+        }
+        if !line.contains("\"type\":\"score\"") {
+            continue;
+        }
+        for start in (0..SCORES).step_by(SCORE_BATCH) {
+            let end = (start + SCORE_BATCH).min(SCORES);
+            let message = FromWorker::Scores {
+                start: start as u64,
+                values: (start..end).map(|item| 1.0 / (item + 3) as f64).collect(),
+            };
+            serde_json::to_writer(&mut out, &message).unwrap();
+            out.write_all(b"\n").unwrap();
+        }
+        out.write_all(b"{\"type\":\"dataset_done\",\"dataset\":0}\n")
+            .unwrap();
+        out.flush().unwrap();
+    }
+}
+
+const TALKER: &str = "--talker";
+const SCORES: usize = 1_000_000;
+
+/// One dataset of a million pairs over two texts.
+struct Million;
+
+impl Exam for Million {
+    fn count(&self) -> u32 {
+        1
+    }
+
+    fn hello(&self) -> ToWorker {
+        Nothing.hello()
+    }
+
+    fn open(&mut self, _: u32) -> io::Result<BlindDataset> {
+        Ok(BlindDataset {
+            texts: vec!["text".into(); 2],
+            items: BlindItems::Pairs {
+                left: vec![0; SCORES],
+                right: vec![1; SCORES],
+            },
+            code_language: None,
+        })
+    }
+
+    fn checkpoint(&mut self, _: u32, scores: Vec<f64>, _: f64) -> io::Result<()> {
+        assert_eq!(scores.len(), SCORES);
+        assert_eq!(scores[1], 0.25);
+        Ok(())
+    }
+
+    fn failed(&mut self, _: u32, _: &str, _: f64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// CPU seconds of this process.
+fn own_cpu() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+    let total = usage.user_time() + usage.system_time();
+    total.num_microseconds() as f64 / 1e6
+}
+
+fn million(rung: Rung, directory: &std::path::Path) {
+    let exe = std::env::current_exe().unwrap();
+    let mut spec = RoomSpec::new(
+        vec![exe.into(), TALKER.into()],
+        directory.join("scratch"),
+        directory.join("stderr"),
+        "bench",
+    );
+    spec.containment = Some(rung);
+    let control = Control::new().unwrap();
+    let before = own_cpu();
+    let ending = attempt::run(&spec, Duration::from_mins(1), &mut Million, &control);
+    let own = own_cpu() - before;
+    assert_eq!(ending.outcome, Outcome::Completed);
+    println!(
+        "a million scores: supervisor {own:.3} s CPU, room {:.3} s CPU, {:.3} s from spawn to verdict",
+        ending.cpu_seconds.unwrap_or(f64::NAN),
+        ending.wall_seconds
+    );
+}
+
 fn median(times: &mut [Duration]) -> f64 {
     times.sort_unstable();
     times[times.len() / 2].as_secs_f64() * 1e3
@@ -111,6 +209,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|word| word == WORKER) {
         return worker();
+    }
+    if arguments.first().is_some_and(|word| word == TALKER) {
+        return talker();
     }
     let rounds = arguments
         .iter()
@@ -142,5 +243,8 @@ fn main() {
             took - base,
             median(&mut verdict[at])
         );
+    }
+    for _ in 0..3 {
+        million(rungs[0], directory.path());
     }
 }

@@ -55,7 +55,8 @@ pub struct Facts {
     pub room_empty: bool,
     /// Seconds from the verdict until the room was empty.
     pub emptying_seconds: f64,
-    /// Seconds from the deadline until SIGKILL was sent; `None` when the deadline did not end the attempt.
+    /// Seconds from the deadline until the kill was sent, to the room's init and control group or, without them, to its
+    /// guardian; `None` when the deadline did not end the attempt.
     pub kill_delay_seconds: Option<f64>,
     /// Why the scratch directory could not be removed, if it could not.
     pub scratch_left: Option<String>,

@@ -159,12 +159,12 @@ fn verdicts() {
                 }
                 // Wide: the machine may be busy. The kill itself is measured elsewhere.
                 assert!(
-                    took < Duration::from_millis(budget) + Duration::from_secs(2),
+                    took < Duration::from_millis(budget) + Duration::from_secs(5),
                     "{case}"
                 );
                 if !patient {
                     let delay = line["facts"]["kill_delay_seconds"].as_f64().unwrap();
-                    assert!((0.0..0.5).contains(&delay), "{case}");
+                    assert!((0.0..1.0).contains(&delay), "{case}");
                 }
                 assert_eq!(line["cpu_exact"], rung.has_cgroup(), "{case}");
             }
@@ -214,7 +214,7 @@ fn grace() {
         let (lines, survivors, _) = drive(User::Own, rung, 300, 400, &["busy"]);
         let delay = lines[0]["facts"]["kill_delay_seconds"].as_f64().unwrap();
         assert_eq!(lines[0]["outcome"], "timeout", "{}", lines[0]);
-        assert!((0.4..1.0).contains(&delay), "{}", lines[0]);
+        assert!((0.4..2.0).contains(&delay), "{}", lines[0]);
         assert_eq!(survivors, 0, "{rung}");
     }
 }

@@ -123,7 +123,7 @@ pub(crate) fn main(name: &str) {
             let _ = setsid();
             forever();
         }
-        "brief" => sleep(Duration::from_millis(20)),
+        "brief" => sleep(Duration::from_millis(5)),
         "late-writer" => {
             let _ = setsid();
             let leader = std::env::args().nth(3).unwrap();
