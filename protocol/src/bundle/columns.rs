@@ -163,7 +163,7 @@ impl RowColumns {
             writer.header(|| {
                 let known = cells.iter().map(|(name, _)| *name);
                 known.chain(self.extra.iter().map(String::as_str)).collect()
-            })?;
+            });
             let known = cells.iter().map(|(_, cell)| cell.text());
             let extra = self.extra_of(row).map(|(_, value)| free_text(value));
             writer.record(known.chain(extra))?;
@@ -237,7 +237,7 @@ pub(super) fn write_aggregate_csv(
     let mut writer = Records::new(out);
     for row in rows {
         let cells = aggregate_cells(row, identity);
-        writer.header(|| cells.iter().map(|(name, _)| *name).collect())?;
+        writer.header(|| cells.iter().map(|(name, _)| *name).collect());
         writer.record(cells.iter().map(|(_, cell)| cell.text()))?;
     }
     writer.finish()
@@ -260,12 +260,11 @@ impl<'a> Records<'a> {
     }
 
     /// Writes the header before the first record only.
-    fn header<'b>(&mut self, names: impl FnOnce() -> Vec<&'b str>) -> io::Result<()> {
+    fn header<'b>(&mut self, names: impl FnOnce() -> Vec<&'b str>) {
         if !self.begun {
             self.begun = true;
             push_record(&mut self.buffer, names());
         }
-        Ok(())
     }
 
     fn record(&mut self, fields: impl Iterator<Item = String>) -> io::Result<()> {

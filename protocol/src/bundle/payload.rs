@@ -1,7 +1,6 @@
 //! A payload as somebody wrote it: not judged yet, its rows held compactly.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::cells::RawRows;
 use crate::canonical::{Limits, Object, ReadError, Value, read_streaming};
@@ -66,9 +65,11 @@ impl From<&Value> for Payload {
         for (key, member) in value.as_object().into_iter().flat_map(Object::iter) {
             match member {
                 Value::Array(items) if key == ROWS => {
-                    items.iter().for_each(|item| payload.rows.push(item))
+                    for item in items {
+                        payload.rows.push(item);
+                    }
                 }
-                member => drop(payload.frame.insert(Arc::<str>::from(key), member.clone())),
+                member => drop(payload.frame.insert(key, member.clone())),
             }
         }
         payload

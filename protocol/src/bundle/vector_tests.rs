@@ -265,9 +265,9 @@ fn merged_bundles_have_the_rows_and_metadata_of_matheel() {
             assert_eq!(refused, name != "merge_custom_from_json", "{name}");
             continue;
         };
-        let merged = merge(&protocol, parts.expect("valid parts")).expect("mergeable");
+        let joined = merge(&protocol, parts.expect("valid parts")).expect("mergeable");
         let expected = payload(result);
-        let found = merged.payload();
+        let found = joined.payload();
         for part in ["per_dataset", "aggregate", "manifest", "cards"] {
             assert_eq!(found.get(part), expected.get(part), "{name}: {part}");
         }
@@ -278,7 +278,7 @@ fn merged_bundles_have_the_rows_and_metadata_of_matheel() {
             .clone();
         // The parts had been given their executions in memory, after they were written.
         expected.insert("supervised_executions", Value::Array(Vec::new()));
-        let mut found = merged.metadata().clone();
+        let mut found = joined.metadata().clone();
         if name == "merge_of_merge" {
             found.insert("supervised_executions", Value::Array(Vec::new()));
         }
@@ -286,13 +286,13 @@ fn merged_bundles_have_the_rows_and_metadata_of_matheel() {
             assert_eq!(found.get(key), Some(value), "{name}: {key}");
         }
         assert_eq!(found.len(), expected.len(), "{name}");
-        let csv = written(&merged, Artifact::AggregateCsv);
+        let csv = written(&joined, Artifact::AggregateCsv);
         assert_same(
             &csv,
             &std::fs::read(beside(result, "_aggregate.csv")).unwrap(),
             name,
         );
-        let csv = sorted_columns(&written(&merged, Artifact::PerDatasetCsv));
+        let csv = sorted_columns(&written(&joined, Artifact::PerDatasetCsv));
         let expected = std::fs::read(beside(result, "_per_dataset.csv")).unwrap();
         assert_same(&csv, &sorted_columns(&expected), name);
         merges += 1;

@@ -400,7 +400,7 @@ fn the_items_of_one_array_can_be_taken_one_by_one() {
     let mut items = Vec::new();
     let text = br#"{"rows":[{"a":1},2,[]],"x":{"rows":[3]}}"#;
     let value = read_streaming(text, Limits::default(), "rows", &mut |item| {
-        items.push(item)
+        items.push(item);
     });
     assert_eq!(
         canonical(&value.unwrap()),

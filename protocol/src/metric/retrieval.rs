@@ -284,7 +284,7 @@ impl<K> Default for Ranks<K> {
 }
 
 /// Better first: higher score, then smaller id.
-fn by_rank<K: Ord>(a: (f64, K), b: (f64, K)) -> Ordering {
+fn by_rank<K: Ord + Copy>(a: (f64, K), b: (f64, K)) -> Ordering {
     b.0.partial_cmp(&a.0)
         .unwrap_or(Ordering::Equal)
         .then_with(|| a.1.cmp(&b.1))

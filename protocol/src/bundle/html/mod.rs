@@ -12,7 +12,7 @@ pub(super) use ranking::ranking_page;
 
 use super::Artifact;
 use super::document::Document;
-use crate::canonical::{Value, float_text};
+use crate::canonical::{Object, Value, float_text};
 use crate::metric::Metric;
 
 const STYLE: &str = include_str!("style.css");
@@ -97,7 +97,7 @@ fn origin(document: &Document) -> Markup {
     let packages = snapshot.get("packages").and_then(Value::as_object);
     let versions: Vec<String> = packages
         .into_iter()
-        .flat_map(|packages| packages.iter())
+        .flat_map(Object::iter)
         .filter_map(|(name, version)| Some(format!("{name} {}", version.as_str()?)))
         .collect();
     html! {
@@ -155,7 +155,7 @@ fn seconds(value: f64) -> String {
 }
 
 /// The name of a metric for people.
-fn metric_title<'a>(family: proctor_wire::Family, name: &'a str) -> &'a str {
+fn metric_title(family: proctor_wire::Family, name: &str) -> &str {
     Metric::find(family, name).map_or(name, |metric| metric.title)
 }
 

@@ -132,9 +132,8 @@ fn summary<'a>(row: &'a Row, counts: &Counts<'a>, supervised: Option<&'a Object>
         .and_then(Value::as_int);
     if let Some(leaked) = leaked.filter(|leaked| *leaked > 0) {
         let processes = if leaked == 1 { "process" } else { "processes" };
-        summary.sentence.push_str(&format!(
-            " It left {leaked} {processes} behind, which the room ended."
-        ));
+        let leaked = format!(" It left {leaked} {processes} behind, which the room ended.");
+        summary.sentence.push_str(&leaked);
     }
     summary
 }
@@ -178,7 +177,7 @@ fn of_outcome(outcome: &Outcome, summary: &Summary<'_>) -> String {
     let had = format!("{scored} of {applicable} datasets had been scored");
     let budget = summary
         .budget_seconds
-        .map_or("".to_owned(), |budget| format!(" of {}", seconds(budget)));
+        .map_or(String::new(), |budget| format!(" of {}", seconds(budget)));
     match outcome {
         Outcome::Completed if scored == applicable => {
             format!("Scored {}.", all_datasets(applicable))

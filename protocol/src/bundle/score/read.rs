@@ -275,7 +275,7 @@ struct Candidates<'a> {
     /// Document ids of the query, one after another.
     ids: Vec<u8>,
     /// End of the id in `ids`, score, relevance.
-    candidates: Vec<(usize, f64, f64)>,
+    held: Vec<(usize, f64, f64)>,
     done: HashSet<Vec<u8>>,
     means: QueryMeans<Vec<u8>>,
 }
@@ -292,7 +292,7 @@ impl<'a> Candidates<'a> {
             place: dataset.map(|dataset| FrozenPlace::new(dataset, entry.exclude_same_file)),
             query_id: Vec::new(),
             ids: Vec::new(),
-            candidates: Vec::new(),
+            held: Vec::new(),
             done: HashSet::new(),
             means: QueryMeans::default(),
         }
@@ -300,7 +300,7 @@ impl<'a> Candidates<'a> {
 
     /// Ends the query whose candidates are held.
     fn close(&mut self) -> Result<(), String> {
-        if self.candidates.is_empty() {
+        if self.held.is_empty() {
             return Ok(());
         }
         let query = String::from_utf8_lossy(&self.query_id).into_owned();
@@ -310,9 +310,9 @@ impl<'a> Candidates<'a> {
             ));
         }
         let mut ranked = RankedQuery::default();
-        let mut seen = HashSet::with_capacity(self.candidates.len());
+        let mut seen = HashSet::with_capacity(self.held.len());
         let mut start = 0;
-        for &(end, score, relevance) in &self.candidates {
+        for &(end, score, relevance) in &self.held {
             let id = &self.ids[start..end];
             if !seen.insert(id) {
                 let id = String::from_utf8_lossy(id);
@@ -324,7 +324,7 @@ impl<'a> Candidates<'a> {
         self.means
             .add(self.query_id.clone(), ranked.metrics(self.k));
         self.ids.clear();
-        self.candidates.clear();
+        self.held.clear();
         Ok(())
     }
 }
@@ -362,7 +362,7 @@ impl Items for Candidates<'_> {
         }
         let score = number(record, self.score, SCORE)?;
         self.ids.extend_from_slice(cell(record, self.document));
-        self.candidates.push((self.ids.len(), score, relevance));
+        self.held.push((self.ids.len(), score, relevance));
         Ok(())
     }
 

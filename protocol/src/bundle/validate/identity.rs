@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::bundle::Finding;
 use crate::bundle::cells::{Column, RawAggregate, RawRows};
-use crate::canonical::{Value, digest};
+use crate::canonical::{Object, Value, digest};
 use crate::frozen::Protocol;
 use crate::method::{excluded_datasets, exclusion_reason};
 use crate::public_metadata::check_public;
@@ -106,7 +106,7 @@ impl<'a> Methods<'a> {
             by_id: HashMap::new(),
             list: Vec::new(),
         };
-        for (id, configuration) in configurations.into_iter().flat_map(|object| object.iter()) {
+        for (id, configuration) in configurations.into_iter().flat_map(Object::iter) {
             methods.by_id.insert(id, methods.list.len());
             methods.list.push((id.into(), configuration));
         }

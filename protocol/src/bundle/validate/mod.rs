@@ -81,12 +81,11 @@ pub fn validate(payload: &Payload, options: &Validation<'_>) -> Result<Verdict, 
 pub(super) fn check(payload: &Payload, options: &Validation<'_>) -> Result<Checked, Finding> {
     let metadata = payload.metadata();
     let embedded;
-    let protocol = match options.protocol {
-        Some(protocol) => protocol,
-        None => {
-            embedded = identity::embedded_protocol(metadata)?;
-            &embedded
-        }
+    let protocol = if let Some(protocol) = options.protocol {
+        protocol
+    } else {
+        embedded = identity::embedded_protocol(metadata)?;
+        &embedded
     };
     identity::check_protocol_id(metadata, protocol)?;
     let raw_rows = &payload.rows;

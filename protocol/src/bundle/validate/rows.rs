@@ -46,11 +46,19 @@ impl<'a> Frozen<'a> {
 }
 
 /// Answers about texts, each asked once.
-struct Memo(Vec<Option<Option<usize>>>);
+struct Memo(Vec<Answer>);
+
+/// An answer about a text.
+#[derive(Clone, Copy)]
+enum Answer {
+    NotAsked,
+    Nothing,
+    At(usize),
+}
 
 impl Memo {
     fn new(rows: &RawRows) -> Self {
-        Self(vec![None; rows.text_count()])
+        Self(vec![Answer::NotAsked; rows.text_count()])
     }
 
     /// The answer for a text; `None` for a cell of another type.
@@ -58,7 +66,14 @@ impl Memo {
         let Cell::Text(number) = cell else {
             return None;
         };
-        *self.0.get_mut(number as usize)?.get_or_insert_with(answer)
+        let known = self.0.get_mut(number as usize)?;
+        if matches!(known, Answer::NotAsked) {
+            *known = answer().map_or(Answer::Nothing, Answer::At);
+        }
+        match known {
+            Answer::At(place) => Some(*place),
+            _ => None,
+        }
     }
 }
 

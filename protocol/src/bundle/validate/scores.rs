@@ -57,7 +57,8 @@ impl<'a> Artifacts<'a> {
             let refuse = |field, problem: &str| Err(Finding::new(RULE, at(index, field), problem));
             let text = |key| entry.get(key).and_then(Value::as_str);
             let filename = text("filename").unwrap_or_default();
-            if filename.contains(['/', '\\', ':']) || !filename.ends_with(".csv") {
+            let bare = !filename.contains(['/', '\\', ':']);
+            if !bare || filename.strip_suffix(".csv").is_none() {
                 return refuse(
                     "filename",
                     "must be the bare name of a .csv file, without a folder",
