@@ -13,9 +13,9 @@ mod merge;
 mod payload;
 mod sanitize;
 mod score;
-mod validate;
 #[cfg(test)]
-mod vector_tests;
+mod tests;
+mod validate;
 
 pub use assemble::{Assembly, Execution, assemble, execution_failure};
 pub use cards::{DatasetCard, cards};
