@@ -248,6 +248,8 @@ impl Shell<'_> {
 
     /// What was in the pipe when the worker ended was written in time; what comes after was written by somebody else.
     fn last_words(&mut self, at: u64) {
+        // Words that were read before this turn are older than the end.
+        self.heed(at);
         let mut expected = readable_bytes(self.room.stdout.as_fd());
         while expected > 0 && self.stdout_open {
             let length = expected.min(READ_BYTES);
@@ -256,9 +258,14 @@ impl Shell<'_> {
             if count == 0 {
                 break;
             }
-            while let Some(action) = self.machine.next(at) {
-                self.act(action);
-            }
+            self.heed(at);
+        }
+    }
+
+    /// Lets the machine look at what was read, as at a given time.
+    fn heed(&mut self, at: u64) {
+        while let Some(action) = self.machine.next(at) {
+            self.act(action);
         }
     }
 
