@@ -99,10 +99,23 @@ impl Table<Lanes> {
     pub fn load<'a>(&mut self, patterns: impl Iterator<Item = &'a Pattern> + Clone) {
         let longest = patterns.clone().map(|pattern| pattern.length).max();
         self.reset(longest.unwrap_or(0));
-        for (lane, pattern) in patterns.take(LANES).enumerate() {
-            for entry in &pattern.entries {
-                let start = self.row_start(entry.symbol);
-                self.cells[start + entry.block as usize].0[lane] = entry.word;
+        let mut rest: [&[Entry]; LANES] = [&[]; LANES];
+        for (rest, pattern) in rest.iter_mut().zip(patterns) {
+            *rest = &pattern.entries;
+        }
+        // Block by block, since all lanes of a cell lie in one cache line.
+        for block in 0..self.blocks {
+            for (lane, rest) in rest.iter_mut().enumerate() {
+                let here = rest
+                    .iter()
+                    .take_while(|entry| entry.block as usize == block);
+                let mut count = 0;
+                for entry in here {
+                    let start = self.row_start(entry.symbol);
+                    self.cells[start + block].0[lane] = entry.word;
+                    count += 1;
+                }
+                *rest = &rest[count..];
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The `static_hash` vector backend: token counts in hashed places, compared as vectors.
 
 use crate::simd;
+use crate::text::class::lowercase;
 use crate::text::tokens::tokens;
 use proctor_wire::builtin::{StaticHash, VectorSimilarity};
 
@@ -18,7 +19,7 @@ impl Sparse {
         let mut places: Vec<u32> = tokens(text)
             .map(|token| {
                 let hash = if settings.lowercase {
-                    crc32fast::hash(token.to_lowercase().as_bytes())
+                    crc32fast::hash(lowercase(token).as_bytes())
                 } else {
                     crc32fast::hash(token.as_bytes())
                 };

@@ -55,6 +55,16 @@ pub fn is_decimal(c: char) -> bool {
             && !is_newer(c))
 }
 
+/// `str.lower` of a token, which has no letters outside ASCII but those Python does not know yet.
+pub fn lowercase(token: &str) -> String {
+    let keep = |c: char| is_newer(c).then_some(c);
+    let fold = |c: char| (!is_newer(c)).then(|| c.to_lowercase());
+    token
+        .chars()
+        .flat_map(|c| keep(c).into_iter().chain(fold(c).into_iter().flatten()))
+        .collect()
+}
+
 /// `[A-Za-z_]`.
 pub fn starts_identifier(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
@@ -84,6 +94,7 @@ mod tests {
         for c in ['\u{301}', '-', '\u{203f}', 'Ⓐ', '😀', ' ', '\u{31350}'] {
             assert!(!is_word(c), "{c:?}");
         }
+        assert_eq!(lowercase("AbⒶ\u{a7da}"), "abⓐ\u{a7da}");
         assert!(is_decimal('٣') && !is_decimal('²') && !is_decimal('Ⅷ'));
     }
 }
