@@ -57,12 +57,15 @@ pub fn is_decimal(c: char) -> bool {
 
 /// `str.lower` of a token, which has no letters outside ASCII but those Python does not know yet.
 pub fn lowercase(token: &str) -> String {
-    let keep = |c: char| is_newer(c).then_some(c);
-    let fold = |c: char| (!is_newer(c)).then(|| c.to_lowercase());
-    token
-        .chars()
-        .flat_map(|c| keep(c).into_iter().chain(fold(c).into_iter().flatten()))
-        .collect()
+    let mut lowered = String::with_capacity(token.len());
+    for c in token.chars() {
+        if is_newer(c) {
+            lowered.push(c);
+        } else {
+            lowered.extend(c.to_lowercase());
+        }
+    }
+    lowered
 }
 
 /// `[A-Za-z_]`.
