@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args;
 use crate::support::bench::Bench;
 use crate::support::proctor::proctor;
-use crate::support::{json, shared};
+use crate::support::{compare_rows, json, shared};
 
 /// Runs that call Matheel's Python custom algorithms, which no worker of ours serves yet.
 const LEFT_OUT: &[&str] = &["custom_full", "one_custom"];
@@ -66,14 +66,14 @@ fn repeat(vectors: &Path, name: &str, run: &Value) {
     proctor(args!["run", protocol, file, "-o", bench.run_dir()]).exits(0);
     let bundle = bench.bundle();
 
-    compare(
+    compare_rows(
         name,
         &["algorithm_id", "dataset_name", "metric"],
         &run["per_dataset"],
         bundle.rows(),
     );
     let aggregate = bundle.payload["aggregate"].as_array().expect("rows");
-    compare(
+    compare_rows(
         name,
         &["algorithm_id", "task_family", "metric"],
         &run["aggregate"],
@@ -107,26 +107,6 @@ fn repeat(vectors: &Path, name: &str, run: &Value) {
             let ours = std::fs::read(bundle.dir.join("scores").join(&file))
                 .unwrap_or_else(|e| panic!("{name}: {file}: {e}"));
             assert!(ours == bytes, "{name}: {file} differs");
-        }
-    }
-}
-
-/// Every field of every expected row, found by its key, is the same in ours.
-fn compare(run: &str, key: &[&str], expected: &Value, ours: &[Value]) {
-    let expected = expected.as_array().expect("rows");
-    assert_eq!(ours.len(), expected.len(), "{run}: number of rows");
-    for row in expected {
-        let same = |other: &&Value| key.iter().all(|k| other[*k] == row[*k]);
-        let found = ours
-            .iter()
-            .find(same)
-            .unwrap_or_else(|| panic!("{run}: no row like {row}"));
-        for (field, value) in row.as_object().expect("a row") {
-            assert_eq!(
-                found.get(field).unwrap_or(&json!(null)),
-                value,
-                "{run}: {field} of {row}"
-            );
         }
     }
 }

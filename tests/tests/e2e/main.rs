@@ -5,6 +5,7 @@ mod support;
 
 mod blind;
 mod documentation;
+mod identities;
 mod interop;
 mod interrupt;
 mod irplag;

@@ -93,3 +93,23 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Every field of every expected row, found by its key, is the same in ours.
+pub fn compare_rows(run: &str, key: &[&str], expected: &Value, ours: &[Value]) {
+    let expected = expected.as_array().expect("rows");
+    assert_eq!(ours.len(), expected.len(), "{run}: number of rows");
+    for row in expected {
+        let same = |other: &&Value| key.iter().all(|k| other[*k] == row[*k]);
+        let found = ours
+            .iter()
+            .find(same)
+            .unwrap_or_else(|| panic!("{run}: no row like {row}"));
+        for (field, value) in row.as_object().expect("a row") {
+            assert_eq!(
+                found.get(field).unwrap_or(&Value::Null),
+                value,
+                "{run}: {field} of {row}"
+            );
+        }
+    }
+}
