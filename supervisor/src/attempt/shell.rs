@@ -321,6 +321,9 @@ impl Shell<'_> {
         }
         if ready.stdin {
             self.send(feed);
+            // That everything was sent must be known before anything is heard: a quick worker has answered and ended
+            // by the next turn.
+            self.prepare(feed);
         }
     }
 
@@ -408,7 +411,7 @@ impl Shell<'_> {
         while sent < WRITE_BYTES {
             match feed.fill() {
                 Ok(true) => {}
-                // `prepare` takes note in the next turn.
+                // `prepare` takes note.
                 Ok(false) | Err(_) => return,
             }
             let Some(stdin) = &self.room.stdin else {
