@@ -10,11 +10,11 @@ use super::skip;
 
 /// The Python that has Matheel, if there is one; says what is skipped if not.
 pub fn python(test: &str) -> Option<PathBuf> {
-    let python = std::env::var_os("PROCTOR_MATHEEL").map(PathBuf::from);
+    let python = std::env::var_os("PROCTOR_MATHEEL_PYTHON").map(PathBuf::from);
     if python.is_none() {
         skip(
             test,
-            "there is no Matheel (PROCTOR_MATHEEL is not set; ./test sets it)",
+            "there is no Matheel (PROCTOR_MATHEEL_PYTHON is not set; ./test sets it)",
         );
     }
     python
