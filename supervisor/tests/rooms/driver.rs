@@ -10,6 +10,7 @@ use proctor_supervisor::room::{RoomSpec, Rung};
 use proctor_wire::blind::BlindItems;
 use proctor_wire::{BlindDataset, ToWorker};
 
+use crate::oracle::MARK;
 use crate::workers;
 
 /// First argument of a driver.
@@ -74,6 +75,9 @@ pub(crate) fn spec(rung: Option<Rung>, worker: &str, directory: &Path) -> RoomSp
     );
     spec.containment = rung;
     spec.env = vec![("SUPERVISOR".into(), std::process::id().to_string().into())];
+    if let Some(mark) = std::env::var_os(MARK) {
+        spec.env.push((MARK.into(), mark));
+    }
     spec
 }
 

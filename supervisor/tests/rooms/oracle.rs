@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// The variable that marks the processes of one test.
+pub(crate) const MARK: &str = "PROCTOR_TEST_MARK";
+
 /// Where a driver runs, and who is counted.
 pub(crate) struct Oracle {
     group: Option<PathBuf>,
@@ -65,7 +68,7 @@ impl Oracle {
             .arg(format!("{join}exec {drop}\"$0\" \"$@\""))
             .arg(exe)
             .args(arguments)
-            .env("PROCTOR_TEST_MARK", &self.mark)
+            .env(MARK, &self.mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
@@ -93,7 +96,7 @@ impl Oracle {
     }
 
     fn marked(&self) -> Vec<i32> {
-        let mark = format!("PROCTOR_TEST_MARK={}", self.mark);
+        let mark = format!("{MARK}={}", self.mark);
         fs::read_dir("/proc")
             .unwrap()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
