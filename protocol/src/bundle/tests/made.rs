@@ -38,14 +38,14 @@ fn execution(
     data: &[LoadedEntry],
     name: &str,
     outcome: &Outcome,
-    scored: usize,
+    finished: usize,
     artifacts: &mut Vec<(Value, Vec<u8>)>,
 ) -> Execution {
     let method = method(name);
     let mut all = Vec::new();
     let mut thresholds = Vec::new();
     for (at, (entry, data)) in protocol.datasets().iter().zip(data).enumerate() {
-        let result = if at < scored {
+        let result = if at < finished {
             let scores = some_scores(data.test.item_count(), at as u64);
             let validation = data.validation.as_ref();
             let mut file = Vec::new();

@@ -81,7 +81,7 @@ fn apply(document: &mut Value, edit: &Value) {
                 (Value::Array(items), Value::Int(at), "set") => items[*at as usize] = value,
                 (Value::Array(items), Value::Int(at), "del") => drop(items.remove(*at as usize)),
                 (Value::Object(object), Value::String(key), "set") => {
-                    drop(object.insert(key.clone(), value))
+                    drop(object.insert(key.clone(), value));
                 }
                 (Value::Object(object), Value::String(key), "del") => drop(object.remove(key)),
                 (_, last, op) => panic!("{op} {last:?}"),
