@@ -245,6 +245,42 @@ impl RawRows {
     }
 }
 
+/// Answers about texts, each asked once.
+pub(super) struct Memo(Vec<Answer>);
+
+/// An answer about a text.
+#[derive(Clone, Copy)]
+enum Answer {
+    NotAsked,
+    Nothing,
+    At(usize),
+}
+
+impl Memo {
+    pub(super) fn new(rows: &RawRows) -> Self {
+        Self(vec![Answer::NotAsked; rows.text_count()])
+    }
+
+    /// The answer for a text; `None` for a cell of another type.
+    pub(super) fn ask(
+        &mut self,
+        cell: Cell,
+        answer: impl FnOnce() -> Option<usize>,
+    ) -> Option<usize> {
+        let Cell::Text(number) = cell else {
+            return None;
+        };
+        let known = self.0.get_mut(number as usize)?;
+        if matches!(known, Answer::NotAsked) {
+            *known = answer().map_or(Answer::Nothing, Answer::At);
+        }
+        match known {
+            Answer::At(place) => Some(*place),
+            _ => None,
+        }
+    }
+}
+
 /// The rows of `aggregate`. It may be absent; what that means is said where it is judged.
 #[derive(Debug)]
 pub(super) struct RawAggregate<'a> {

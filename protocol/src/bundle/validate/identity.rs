@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::bundle::Finding;
-use crate::bundle::cells::{Column, RawAggregate, RawRows};
+use crate::bundle::cells::{Column, Memo, RawAggregate, RawRows};
 use crate::canonical::{Object, Value, digest};
 use crate::frozen::Protocol;
 use crate::method::{excluded_datasets, exclusion_reason};
@@ -111,9 +111,10 @@ impl<'a> Methods<'a> {
             methods.list.push((id.into(), configuration));
         }
         let mut used = vec![false; methods.list.len()];
+        let mut ids = Memo::new(rows);
         for (row, cells) in rows.rows.iter().enumerate() {
-            let id = rows.text(cells.get(Column::AlgorithmId));
-            let found = id.and_then(|id| methods.find(id));
+            let cell = cells.get(Column::AlgorithmId);
+            let found = ids.ask(cell, || methods.find(rows.text(cell)?));
             let Some(found) = found else {
                 let problem = format!("no configuration of this method is in {at}");
                 let at = format!("per_dataset[{row}].algorithm_id");

@@ -98,7 +98,6 @@ pub(super) fn check(payload: &Payload, options: &Validation<'_>) -> Result<Check
     let artifacts = scores::Artifacts::read(metadata, protocol, &methods)?;
     let recomputed = artifacts.recompute(metadata, protocol, options)?;
     let mut rows = rows::check_rows(raw_rows, protocol, &methods)?;
-    rows::check_complete(&rows, protocol, &methods)?;
     ranks::check_ranks(raw_rows, &mut rows)?;
     raw_rows.check_reason_column()?;
     let table = aggregate(&rows, &expected_datasets(protocol));

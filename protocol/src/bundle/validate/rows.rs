@@ -7,7 +7,7 @@ use proctor_wire::Family;
 
 use super::identity::{Methods, is_sha256};
 use crate::bundle::Finding;
-use crate::bundle::cells::{Cell, Column, RawRow, RawRows};
+use crate::bundle::cells::{Cell, Column, Memo, RawRow, RawRows};
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::report::{Row, Status};
 
@@ -22,6 +22,9 @@ struct Frozen<'a> {
     metrics: [Vec<Arc<str>>; 2],
     /// Reasons by method, then dataset.
     exclusions: Vec<Option<Arc<str>>>,
+    /// Number of the first row slot of each dataset: a method has one slot per dataset and metric.
+    first_slots: Vec<usize>,
+    slots: usize,
 }
 
 impl<'a> Frozen<'a> {
@@ -29,6 +32,12 @@ impl<'a> Frozen<'a> {
         let entries = protocol.datasets();
         let shared = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect();
         let names = entries.iter().map(|entry| entry.name.as_str());
+        let mut slots = 0;
+        let mut first_slots = Vec::with_capacity(entries.len());
+        for entry in entries {
+            first_slots.push(slots);
+            slots += protocol.metrics(entry.family).len();
+        }
         Ok(Self {
             entries,
             by_name: names.clone().zip(0..).collect(),
@@ -41,39 +50,25 @@ impl<'a> Frozen<'a> {
             metrics: [Family::Pair, Family::Retrieval]
                 .map(|family| shared(protocol.metrics(family))),
             exclusions: methods.exclusions(protocol)?,
+            first_slots,
+            slots,
         })
     }
 }
 
-/// Answers about texts, each asked once.
-struct Memo(Vec<Answer>);
-
-/// An answer about a text.
-#[derive(Clone, Copy)]
-enum Answer {
-    NotAsked,
-    Nothing,
-    At(usize),
-}
-
-impl Memo {
-    fn new(rows: &RawRows) -> Self {
-        Self(vec![Answer::NotAsked; rows.text_count()])
-    }
-
-    /// The answer for a text; `None` for a cell of another type.
-    fn ask(&mut self, cell: Cell, answer: impl FnOnce() -> Option<usize>) -> Option<usize> {
-        let Cell::Text(number) = cell else {
-            return None;
-        };
-        let known = self.0.get_mut(number as usize)?;
-        if matches!(known, Answer::NotAsked) {
-            *known = answer().map_or(Answer::Nothing, Answer::At);
-        }
-        match known {
-            Answer::At(place) => Some(*place),
-            _ => None,
-        }
+impl Frozen<'_> {
+    /// The finding of a place no row is for.
+    fn missing(&self, place: usize, methods: &Methods<'_>) -> Finding {
+        let (method, slot) = (place / self.slots, place % self.slots);
+        let dataset = self.first_slots.partition_point(|first| *first <= slot) - 1;
+        let metrics = &self.metrics[usize::from(self.entries[dataset].family == Family::Retrieval)];
+        let problem = format!(
+            "method {} has no row for {} on {:?}; failed methods keep rows with a null score",
+            methods.list[method].0,
+            metrics[slot - self.first_slots[dataset]],
+            self.names[dataset]
+        );
+        Finding::new("missing_rows", "per_dataset", problem)
     }
 }
 
@@ -84,7 +79,8 @@ fn problem<T>(column: Column, text: impl Into<String>) -> Result<T, Problem> {
     Err((column, text.into()))
 }
 
-/// Step 9: judges every row and gives typed rows in the same order.
+/// Steps 9 and 10: judges every row, then that each method has each metric of each dataset exactly once. Gives typed rows in
+/// the same order.
 pub(super) fn check_rows(
     raw: &RawRows,
     protocol: &Protocol,
@@ -98,17 +94,33 @@ pub(super) fn check_rows(
         ids: Memo::new(raw),
     };
     let mut rows = Vec::with_capacity(raw.rows.len());
+    // The row of every slot, method by method; a second one is remembered until all are known to be there.
+    let mut places = vec![None; methods.len() * judge.frozen.slots];
+    let mut twice = None;
     for (at, cells) in raw.rows.iter().enumerate() {
-        let row = judge.row(cells).map_err(|(column, problem)| {
+        let (row, place) = judge.row(cells).map_err(|(column, problem)| {
             let at = format!("per_dataset[{at}].{}", column.name());
             Finding::new("row", at, problem)
         })?;
         rows.push(row);
+        if let Some(first) = places[place].replace(at) {
+            twice = twice.or(Some((first, at)));
+        }
     }
     for (at, unknown) in &raw.unknown {
         rows[*at].extra = Some(Box::new(unknown.clone()));
     }
-    Ok(rows)
+    if let Some(missing) = places.iter().position(Option::is_none) {
+        return Err(judge.frozen.missing(missing, methods));
+    }
+    match twice {
+        None => Ok(rows),
+        Some((first, second)) => Err(Finding::new(
+            "duplicate_rows",
+            format!("per_dataset[{second}]"),
+            format!("is for the same method, dataset and metric as per_dataset[{first}]"),
+        )),
+    }
 }
 
 struct Judge<'a> {
@@ -136,7 +148,8 @@ impl Judge<'_> {
         }
     }
 
-    fn row(&mut self, cells: &RawRow) -> Result<Row, Problem> {
+    /// The typed row, and its place among the slots of all methods.
+    fn row(&mut self, cells: &RawRow) -> Result<(Row, usize), Problem> {
         self.optional_text(cells, Column::Error)?;
         let dataset = self.dataset(cells)?;
         let method = self.method(cells);
@@ -144,7 +157,8 @@ impl Judge<'_> {
         let entry = &this.frozen.entries[dataset];
         let metrics = &this.frozen.metrics[usize::from(entry.family == Family::Retrieval)];
         let name = this.text(cells.get(Column::Metric));
-        let Some(metric) = metrics.iter().find(|metric| Some(metric.as_ref()) == name) else {
+        let named = |metric: &Arc<str>| Some(metric.as_ref()) == name;
+        let Some(metric) = metrics.iter().position(named) else {
             let family = entry.family.name();
             return problem(
                 Column::Metric,
@@ -180,7 +194,8 @@ impl Judge<'_> {
             let text = this.raw.text(cells.get(column));
             text.cloned().unwrap_or_else(|| default.into())
         };
-        Ok(Row {
+        let place = method * this.frozen.slots + this.frozen.first_slots[dataset] + metric;
+        let row = Row {
             domain: this.frozen.domain.clone(),
             family: entry.family,
             dataset_name: this.frozen.names[dataset].clone(),
@@ -189,7 +204,7 @@ impl Judge<'_> {
             algorithm_name: shared(Column::AlgorithmName, ""),
             algorithm_id: this.methods.list[method].0.clone(),
             algorithm_kind: shared(Column::AlgorithmKind, ""),
-            metric: metric.clone(),
+            metric: metrics[metric].clone(),
             score,
             sample_count,
             status,
@@ -200,7 +215,8 @@ impl Judge<'_> {
             eligible: score.is_some(),
             rank: None,
             extra: None,
-        })
+        };
+        Ok((row, place))
     }
 
     /// The row's method.
@@ -350,51 +366,5 @@ fn check_coverage(sample_count: u64, entry: &DatasetEntry) -> Result<(), Problem
             format!("{:?} has fewer candidates", entry.name),
         ),
         _ => Ok(()),
-    }
-}
-
-/// Step 10: each method has each metric of each dataset exactly once.
-pub(super) fn check_complete(
-    rows: &[Row],
-    protocol: &Protocol,
-    methods: &Methods<'_>,
-) -> Result<(), Finding> {
-    let mut slots = Vec::new();
-    for entry in protocol.datasets() {
-        slots.extend(
-            protocol
-                .metrics(entry.family)
-                .iter()
-                .map(|metric| (&*entry.name, &**metric)),
-        );
-    }
-    let slot_of: HashMap<_, usize> = slots.iter().copied().zip(0..).collect();
-    // The row of every slot, method by method; a second one is remembered until all are known to be there.
-    let mut places = vec![None; methods.len() * slots.len()];
-    let mut twice = None;
-    for (at, row) in rows.iter().enumerate() {
-        let method = methods.find(&row.algorithm_id);
-        let slot = slot_of.get(&(&*row.dataset_name, &*row.metric));
-        if let (Some(method), Some(slot)) = (method, slot)
-            && let Some(first) = places[method * slots.len() + slot].replace(at)
-        {
-            twice = twice.or(Some((first, at)));
-        }
-    }
-    if let Some(missing) = places.iter().position(Option::is_none) {
-        let (dataset, metric) = slots[missing % slots.len()];
-        let id = &methods.list[missing / slots.len()].0;
-        let problem = format!(
-            "method {id} has no row for {metric} on {dataset:?}; failed methods keep rows with a null score"
-        );
-        return Err(Finding::new("missing_rows", "per_dataset", problem));
-    }
-    match twice {
-        None => Ok(()),
-        Some((first, second)) => Err(Finding::new(
-            "duplicate_rows",
-            format!("per_dataset[{second}]"),
-            format!("is for the same method, dataset and metric as per_dataset[{first}]"),
-        )),
     }
 }
