@@ -74,10 +74,7 @@ impl Error {
     /// The exit code it stands for.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Input(_) | Self::Refused(_) => Exit::Usage,
-            Self::Record(RecordError::Unreadable { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
+            Self::Input(_) | Self::Refused(_) | Self::Record(RecordError::NoRun { .. }) => {
                 Exit::Usage
             }
             Self::Infrastructure(_) | Self::Record(_) | Self::Disk(_) | Self::Output(_) => {

@@ -29,8 +29,8 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
     }
     let mut table = Table::new([
         ("rung", Align::Left),
-        ("here", Align::Left),
         ("what it is", Align::Left),
+        ("here", Align::Left),
     ]);
     for (rung, guard) in &probe.rungs {
         let here = match guard {
@@ -38,7 +38,7 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
             Guard::Unavailable(reason) => format!("no: {reason}"),
             Guard::Off => "not tried".to_owned(),
         };
-        table.row([rung.name().to_owned(), here, rung.meaning().to_owned()]);
+        table.row([rung.name().to_owned(), rung.meaning().to_owned(), here]);
     }
     let best = probe.best().map_or_else(
         || "no room that can be emptied for sure; runs are refused here".to_owned(),

@@ -3,12 +3,12 @@
 use crate::cli::Merge;
 use crate::error::{Error, Exit};
 use crate::merge::{merge_bundles, merge_run};
-use crate::render::{output, plain, results};
+use crate::render::results::{self, Place};
+use crate::render::{output, plain};
 use crate::run::preflight::empty_or_absent;
 use crate::rundir::plan::Plan;
 use crate::rundir::{RunDir, durable};
 use proctor_protocol::frozen::Protocol;
-use proctor_protocol::object;
 use std::path::Path;
 
 pub(super) fn execute(args: &Merge) -> Result<Exit, Error> {
@@ -47,11 +47,15 @@ fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
     } else {
         run.publish(merged.bundle)?
     };
+    let place = Place {
+        bundle: &published,
+        page: &merged.page,
+    };
     results::report(
         &plan,
         &merged.document,
         &merged.methods,
-        &published,
+        &place,
         args.report.json,
     )?;
     Ok(Exit::Success)
@@ -79,23 +83,10 @@ fn from_bundles(args: &Merge) -> Result<Exit, Error> {
         output::tell(&plain(note));
     }
     let published = merged.bundle.publish(output)?;
-    let document = &merged.document;
-    let path = published.path.display().to_string();
-    if args.report.json {
-        output::print_json(&object! {
-            "protocol_id" => document.protocol_id(),
-            "complete" => !document.is_incomplete(),
-            "bundle" => path,
-            "root_sha256" => published.root_sha256.as_str(),
-        })?;
-    } else {
-        output::print(&format!(
-            "{}\n{}bundle: {}\nroot digest: {}\n",
-            results::headline(document),
-            results::rankings(document),
-            plain(&path),
-            published.root_sha256
-        ))?;
-    }
+    let place = Place {
+        bundle: &published,
+        page: &merged.page,
+    };
+    results::report_merged(&merged.document, &place, args.report.json)?;
     Ok(Exit::Success)
 }

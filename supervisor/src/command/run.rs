@@ -4,8 +4,9 @@ use crate::cli::Run;
 use crate::error::{Error, Exit};
 use crate::merge::merge_run;
 use crate::render::progress::ranges;
+use crate::render::results::{self, Place};
 use crate::render::table::{Align, Table};
-use crate::render::{output, plain, results, seconds};
+use crate::render::{output, plain, seconds};
 use crate::room::sweep_stale_rooms;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
@@ -79,7 +80,11 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
         }
     };
     let published = prepared.run.publish(merged.bundle)?;
-    results::report(&plan, &merged.document, &merged.methods, &published, json)?;
+    let place = Place {
+        bundle: &published,
+        page: &merged.page,
+    };
+    results::report(&plan, &merged.document, &merged.methods, &place, json)?;
     ran?;
     Ok(if stop.asked() {
         Exit::Interrupted

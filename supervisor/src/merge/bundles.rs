@@ -3,7 +3,7 @@
 use super::{about_bundle, write_document};
 use crate::bundle::{self, Builder, EVIDENCE, Evidence, Opened, SCORES, Sealed, open};
 use crate::error::Error;
-use proctor_protocol::bundle::{Document, Payload, Validation, merge, stem};
+use proctor_protocol::bundle::{Artifact, Document, Payload, Validation, merge, stem};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::frozen::Protocol;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ pub struct MergedBundles {
     pub bundle: Sealed,
     /// The document in it.
     pub document: Document,
+    /// Name of the page to look at.
+    pub page: String,
     /// What is missing from it that one could expect.
     pub notes: Vec<String>,
 }
@@ -85,6 +87,7 @@ pub fn merge_bundles(
     Ok(MergedBundles {
         bundle: sealed,
         document: merged,
+        page: Artifact::Html.file_name(&stem),
         notes,
     })
 }

@@ -35,6 +35,8 @@ pub struct Merged<'a> {
     pub document: Document,
     /// The methods.
     pub methods: Vec<MethodRecord<'a>>,
+    /// Name of the page to look at.
+    pub page: String,
 }
 
 /// Builds a bundle from the records of a run, in a hidden directory in `parent`. `loaded` is the protocol's data, checked.
@@ -96,6 +98,7 @@ pub fn merge_run<'a>(
         bundle: sealed,
         document,
         methods,
+        page: Artifact::Html.file_name(&stem),
     })
 }
 

@@ -36,10 +36,9 @@ pub fn report(
     plan: &Plan,
     document: &Document,
     methods: &[MethodRecord<'_>],
-    published: &Published,
+    place: &Place<'_>,
     json: bool,
 ) -> Result<(), Error> {
-    let path = published.path.display().to_string();
     if json {
         let rows: Vec<Value> = methods
             .iter()
@@ -54,14 +53,12 @@ pub fn report(
                 }
             })
             .collect();
-        return output::print_json(&object! {
-            "run_id" => plan.run_id.as_str(),
-            "protocol_id" => plan.protocol.id(),
-            "complete" => !document.is_incomplete(),
-            "methods" => rows,
-            "bundle" => path,
-            "root_sha256" => published.root_sha256.as_str(),
-        });
+        let mut value = place.value(document);
+        if let Value::Object(object) = &mut value {
+            object.insert("run_id", plan.run_id.as_str());
+            object.insert("methods", rows);
+        }
+        return output::print_json(&value);
     }
     let mut table = Table::new([("method", Align::Left), ("outcome", Align::Left)]);
     for record in methods {
@@ -71,17 +68,67 @@ pub fn report(
         ]);
     }
     output::print(&format!(
-        "{}\n{}\n{}bundle: {}\nroot digest: {}\n",
+        "{}\n{}\n{}{}",
         headline(document),
         table.text(),
         rankings(document),
-        plain(&path),
-        published.root_sha256
+        place.text()
     ))
 }
 
+/// Prints what came of merging bundles.
+///
+/// # Errors
+/// stdout cannot be written.
+pub fn report_merged(document: &Document, place: &Place<'_>, json: bool) -> Result<(), Error> {
+    if json {
+        return output::print_json(&place.value(document));
+    }
+    output::print(&format!(
+        "{}\n{}{}",
+        headline(document),
+        rankings(document),
+        place.text()
+    ))
+}
+
+/// Where a bundle is.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The bundle.
+    pub bundle: &'a Published,
+    /// Name of the page to look at.
+    pub page: &'a str,
+}
+
+impl Place<'_> {
+    fn page(&self) -> String {
+        self.bundle.path.join(self.page).display().to_string()
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "bundle: {}\npage to look at: {}\nroot digest: {}\n",
+            plain(&self.bundle.path.display().to_string()),
+            plain(&self.page()),
+            self.bundle.root_sha256
+        )
+    }
+
+    fn value(&self, document: &Document) -> Value {
+        object! {
+            "benchmark_id" => document.benchmark_id(),
+            "protocol_id" => document.protocol_id(),
+            "complete" => !document.is_incomplete(),
+            "bundle" => self.bundle.path.display().to_string(),
+            "page" => self.page(),
+            "root_sha256" => self.bundle.root_sha256.as_str(),
+        }
+    }
+}
+
 /// The first line about a bundle.
-pub fn headline(document: &Document) -> String {
+fn headline(document: &Document) -> String {
     let name = plain(document.benchmark_id());
     if document.is_incomplete() {
         format!("INCOMPLETE: some methods of {name} have no result through no fault of theirs\n")
@@ -91,7 +138,7 @@ pub fn headline(document: &Document) -> String {
 }
 
 /// One table a family: mean scores by metric, best first by the first metric; `-` where a method is not ranked.
-pub fn rankings(document: &Document) -> String {
+fn rankings(document: &Document) -> String {
     let mut text = String::new();
     for family in [Family::Pair, Family::Retrieval] {
         let rows = || {

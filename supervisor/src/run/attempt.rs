@@ -10,8 +10,9 @@ use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, parts};
 use crate::rundir::record::{AttemptId, Started, Terminal};
 use crate::rundir::state;
-use proctor_protocol::canonical::pretty;
+use proctor_protocol::canonical::{digest, pretty};
 use proctor_protocol::method::Method;
+use proctor_protocol::object;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,13 +107,14 @@ impl Desk {
     }
 
     fn room(&self, plan: &Plan, method: &Method, cores: &[usize]) -> RoomSpec {
-        // Outside the run directory: the way from a worker's own directory must not lead to other methods' files.
-        let scratch = scratch_root().join(format!(
-            "proctor-{}-{}-{}",
-            plan.run_id,
-            method.id.get(..12).unwrap_or(&method.id),
-            self.id
-        ));
+        // Outside the run directory, and under a name that says nothing: from where it sits a worker must not find the
+        // files of other methods, nor learn who it is or whether it was tried before.
+        let name = digest(&object! {
+            "nonce" => plan.nonce.as_str(),
+            "method" => method.id.as_str(),
+            "attempt" => self.id.to_string(),
+        });
+        let scratch = scratch_root().join(format!("proctor-{}", &name[..16]));
         RoomSpec {
             env: room::environment(&scratch, worker::passed_on(method)),
             cores: cores.to_vec(),

@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 /// A file of the run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
+    /// The directory was never made a run.
+    #[error("{path} is not a run directory: it has no run.json", path = path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("could not read {path}: {source}", path = path.display())]
     Unreadable {

@@ -186,9 +186,16 @@ impl Plan {
     /// There is none, or it cannot be used.
     pub fn read(run: &RunDir) -> Result<Self, RecordError> {
         let path = run.plan_file();
-        let bytes = std::fs::read(&path).map_err(|source| RecordError::Unreadable {
-            path: path.clone(),
-            source,
+        let bytes = std::fs::read(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+                RecordError::NoRun {
+                    path: run.root().to_path_buf(),
+                }
+            }
+            _ => RecordError::Unreadable {
+                path: path.clone(),
+                source,
+            },
         })?;
         let value = read(&bytes).map_err(|source| RecordError::Malformed {
             path: path.clone(),
