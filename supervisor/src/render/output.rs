@@ -22,7 +22,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// Writes a JSON document to stdout: two-space indent, sorted keys, a final newline.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &Value) -> Result<(), Error> {
     print(&(pretty(value) + "\n"))
 }
