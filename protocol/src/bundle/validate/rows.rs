@@ -156,8 +156,8 @@ impl Judge<'_> {
         let this = &*self;
         let entry = &this.frozen.entries[dataset];
         let metrics = &this.frozen.metrics[usize::from(entry.family == Family::Retrieval)];
-        let name = this.text(cells.get(Column::Metric));
-        let named = |metric: &Arc<str>| Some(metric.as_ref()) == name;
+        let metric = this.text(cells.get(Column::Metric));
+        let named = |name: &Arc<str>| Some(name.as_ref()) == metric;
         let Some(metric) = metrics.iter().position(named) else {
             let family = entry.family.name();
             return problem(
@@ -170,6 +170,9 @@ impl Judge<'_> {
                 Column::AlgorithmId,
                 "must be a method id of 64 lower-case hex digits",
             );
+        };
+        let Some(name) = this.raw.text(cells.get(Column::AlgorithmName)) else {
+            return problem(Column::AlgorithmName, "must be text");
         };
         if this.text(cells.get(Column::TaskType)) != Some(&entry.domain) {
             return problem(Column::TaskType, "must equal the domain");
@@ -201,7 +204,7 @@ impl Judge<'_> {
             dataset_name: this.frozen.names[dataset].clone(),
             dataset_fingerprint: this.frozen.fingerprints[dataset].clone(),
             dataset_source: shared(Column::DatasetSource, "local"),
-            algorithm_name: shared(Column::AlgorithmName, ""),
+            algorithm_name: name.clone(),
             algorithm_id: this.methods.list[method].0.clone(),
             algorithm_kind: shared(Column::AlgorithmKind, ""),
             metric: metrics[metric].clone(),
