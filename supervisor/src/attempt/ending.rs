@@ -60,6 +60,10 @@ pub struct Facts {
     pub kill_delay_seconds: Option<f64>,
     /// Why the scratch directory could not be removed, if it could not.
     pub scratch_left: Option<String>,
+    /// How often the kernel killed a process of the room for memory; `None` when nothing counts that.
+    pub memory_kills: Option<u64>,
+    /// How often a new process was refused because of the limit; `None` when nothing counts that.
+    pub refused_processes: Option<u64>,
 }
 
 impl Facts {
@@ -78,6 +82,8 @@ impl Facts {
             "emptying_seconds" => self.emptying_seconds,
             "kill_delay_seconds" => self.kill_delay_seconds.map_or(Value::Null, Value::Float),
             "scratch_left" => self.scratch_left.as_deref().map_or(Value::Null, Value::from),
+            "memory_kills" => self.memory_kills.map_or(Value::Null, count),
+            "refused_processes" => self.refused_processes.map_or(Value::Null, count),
         }
     }
 }
@@ -104,6 +110,8 @@ pub struct Ending {
     pub cpu_seconds: Option<f64>,
     /// True when `cpu_seconds` counts every process; false when it is only a lower bound.
     pub cpu_exact: bool,
+    /// The most memory everything in the room used at the same time, in bytes; `None` when unknown.
+    pub peak_memory_bytes: Option<u64>,
     /// How the worker itself ended; `None` when it never did by itself before the room was killed, or never started.
     pub wait_status: Option<WaitStatus>,
     /// Name and version of the worker by its own account; empty when it never said hello.
@@ -126,6 +134,7 @@ impl Ending {
             boottime_seconds: 0.0,
             cpu_seconds: None,
             cpu_exact: false,
+            peak_memory_bytes: None,
             wait_status: None,
             worker: String::new(),
             checkpoints: 0,

@@ -504,6 +504,8 @@ impl Shell<'_> {
                 emptying_seconds: seconds(emptied_at.saturating_sub(verdict_at)),
                 kill_delay_seconds: kill_delay,
                 scratch_left,
+                memory_kills: None,
+                refused_processes: None,
             },
             isolation: self.room.isolation.clone(),
             wall_seconds: seconds(wall),
@@ -512,6 +514,7 @@ impl Shell<'_> {
                 .map(|time| time.as_secs_f64())
                 .or_else(|| self.left.map(|_| seconds(reaped_cpu))),
             cpu_exact: cpu.is_some(),
+            peak_memory_bytes: None,
             wait_status: self.machine.wait_status,
             worker: self.machine.worker.clone(),
             checkpoints: self.machine.checkpoints,

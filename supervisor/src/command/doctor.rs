@@ -34,7 +34,7 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
     ]);
     for (rung, guard) in &probe.rungs {
         let here = match guard {
-            Guard::Enforced => "yes".to_owned(),
+            Guard::Enforced(_) => "yes".to_owned(),
             Guard::Unavailable(reason) => format!("no: {reason}"),
             Guard::Off => "not tried".to_owned(),
         };

@@ -88,8 +88,8 @@ impl FromStr for Rung {
 /// How one protection of a room stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
-    /// It holds.
-    Enforced,
+    /// It holds, by these means; empty where there is only one way.
+    Enforced(String),
     /// It was wanted, and this machine does not give it.
     Unavailable(String),
     /// It was not asked for.
@@ -97,10 +97,21 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// `{"state": ..., "reason": ...}`.
+    /// True when it holds.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Enforced(_))
+    }
+
+    /// It holds, and there is only one way.
+    pub fn enforced() -> Self {
+        Self::Enforced(String::new())
+    }
+
+    /// `{"state": "enforced", "by": ...}`, `{"state": "unavailable", "reason": ...}` or `{"state": "off"}`.
     pub fn to_value(&self) -> Value {
         match self {
-            Self::Enforced => object! { "state" => "enforced" },
+            Self::Enforced(by) if by.is_empty() => object! { "state" => "enforced" },
+            Self::Enforced(by) => object! { "state" => "enforced", "by" => by.as_str() },
             Self::Unavailable(reason) => {
                 object! { "state" => "unavailable", "reason" => reason.as_str() }
             }
@@ -145,6 +156,13 @@ impl Isolation {
 }
 
 impl Isolation {
+    /// One protection by its name.
+    pub fn guard(&self, name: &str) -> Option<&Guard> {
+        self.guards
+            .iter()
+            .find_map(|(other, guard)| (*other == name).then_some(guard))
+    }
+
     /// Notes what the stage could not give after all.
     pub(super) fn mark_missing(&mut self, missing: &[(String, String)]) {
         for (name, reason) in missing {
@@ -159,7 +177,7 @@ impl Isolation {
 pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isolation {
     let in_namespace = |without: &str| {
         if rung.has_pid_namespace() {
-            Guard::Enforced
+            Guard::enforced()
         } else {
             Guard::Unavailable(without.to_owned())
         }
@@ -167,39 +185,39 @@ pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isol
     let cpu_set = if cores.is_empty() {
         Guard::Off
     } else {
-        Guard::Enforced
+        Guard::enforced()
     };
     let parent_death = if rung == Rung::K0 {
         Guard::Unavailable("only the process group dies with the supervisor".into())
     } else {
-        Guard::Enforced
+        Guard::enforced()
     };
     Isolation {
         containment: Some(rung),
         user_namespace,
         guards: vec![
-            ("capabilities", Guard::Enforced),
-            ("core_dumps", Guard::Enforced),
+            ("capabilities", Guard::enforced()),
+            ("core_dumps", Guard::enforced()),
             ("cpu_set", cpu_set),
-            ("descriptors", Guard::Enforced),
+            ("descriptors", Guard::enforced()),
             ("disk", Guard::Off),
-            ("environment", Guard::Enforced),
+            ("environment", Guard::enforced()),
             ("file_system", Guard::Off),
             ("memory", Guard::Off),
             ("network", Guard::Off),
-            ("no_new_privileges", Guard::Enforced),
+            ("no_new_privileges", Guard::enforced()),
             ("parent_death", parent_death),
             (
                 "private_proc",
                 in_namespace("a private /proc needs a pid namespace"),
             ),
             ("process_count", Guard::Off),
-            ("ptrace", Guard::Enforced),
+            ("ptrace", Guard::enforced()),
             (
                 "signals",
                 in_namespace("the worker can signal processes of its own user"),
             ),
-            ("umask", Guard::Enforced),
+            ("umask", Guard::enforced()),
         ],
     }
 }

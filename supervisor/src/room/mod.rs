@@ -18,6 +18,6 @@ pub use launch::use_stage_program;
 pub(crate) use live::{Closed, Heard, Room};
 pub(crate) use probe::best_rung;
 pub use probe::{Probe, probe};
-pub use spec::{RoomSpec, environment};
+pub use spec::{Confinement, Limits, RoomSpec, environment};
 pub(crate) use sys::{boottime_ns, monotonic_ns, readable_bytes};
 pub(crate) use talk::{Report, SETTLE};

@@ -28,7 +28,7 @@ impl Probe {
     pub fn best(&self) -> Option<Rung> {
         self.rungs
             .iter()
-            .find(|(rung, guard)| *rung != Rung::K0 && *guard == Guard::Enforced)
+            .find(|(rung, guard)| *rung != Rung::K0 && guard.holds())
             .map(|(rung, _)| *rung)
     }
 
@@ -63,7 +63,7 @@ pub fn probe() -> Probe {
         .map(|rung| match trial(rung) {
             Ok(found) => {
                 isolation.get_or_insert(found);
-                (rung, Guard::Enforced)
+                (rung, Guard::enforced())
             }
             Err(reason) => (rung, Guard::Unavailable(reason)),
         })

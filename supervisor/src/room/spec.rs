@@ -7,6 +7,60 @@ use std::time::Duration;
 
 use super::Rung;
 
+/// What a room may use. `None` sets no limit. What could not be enforced on this machine stands in the
+/// [`super::Isolation`] of the room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of the whole room, what lies in its scratch directory included, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads in the room at the same time.
+    pub processes: Option<u32>,
+    /// Everything the room can write to disk together, in bytes; no single file can be larger either.
+    pub scratch_bytes: Option<u64>,
+    /// Standard output and standard error together, in bytes. Standard output has a limit of its own besides, which
+    /// grows with the scores that are asked for.
+    pub output_bytes: Option<u64>,
+}
+
+impl Default for Limits {
+    /// No memory limit, 4096 processes, 4 GiB of scratch, no limit of output beyond the one of the conversation.
+    fn default() -> Self {
+        Self {
+            memory_bytes: None,
+            processes: Some(4096),
+            scratch_bytes: Some(4 << 30),
+            output_bytes: None,
+        }
+    }
+}
+
+/// Which protections are wanted beyond those that every room has. All are, unless somebody says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is chosen by itself")]
+pub struct Confinement {
+    /// No network, not even the host's own addresses.
+    pub network: bool,
+    /// Everything but the scratch directory is read-only, temporary directories are private, and what
+    /// [`RoomSpec::hidden`] names cannot be seen.
+    pub file_system: bool,
+    /// No system calls that no method needs: new namespaces, kernel keys, io_uring, other processes' memory and so on.
+    pub system_calls: bool,
+    /// A user of its own. Only root can give one.
+    pub user: bool,
+}
+
+impl Default for Confinement {
+    /// Everything.
+    fn default() -> Self {
+        Self {
+            network: true,
+            file_system: true,
+            system_calls: true,
+            user: true,
+        }
+    }
+}
+
 /// The order for one room: what runs in it and what it may have. Everything else the room decides by itself, and
 /// says what it did in an [`super::Isolation`].
 #[derive(Debug, Clone)]
@@ -31,13 +85,24 @@ pub struct RoomSpec {
     pub containment: Option<Rung>,
     /// Time between SIGTERM and SIGKILL at the deadline. Zero sends no SIGTERM.
     pub grace: Duration,
+    /// What the room may use.
+    pub limits: Limits,
+    /// Which protections are wanted.
+    pub confinement: Confinement,
+    /// Files and directories the worker must not see: gold data, the run directory. What does not exist is left out.
+    pub hidden: Vec<PathBuf>,
+    /// Files and directories the worker must be able to read, wherever they lie: the executable's prefix, declared files.
+    /// They are read-only. Without this, what lies in a temporary directory, or in one the worker's user cannot enter, is
+    /// not there. The program itself is always visible.
+    pub visible: Vec<PathBuf>,
 }
 
 impl RoomSpec {
     /// 256 KiB of standard error are kept unless the caller says otherwise.
     pub const DEFAULT_STDERR_CAP: u64 = 256 << 10;
 
-    /// A room with the defaults: empty environment, no core restriction, best rung, no grace.
+    /// A room with the defaults: empty environment, no core restriction, best rung, no grace, the usual limits, every
+    /// protection, nothing hidden but temporary directories.
     pub fn new(
         command: Vec<OsString>,
         scratch: impl Into<PathBuf>,
@@ -54,6 +119,10 @@ impl RoomSpec {
             run_id: run_id.into(),
             containment: None,
             grace: Duration::ZERO,
+            limits: Limits::default(),
+            confinement: Confinement::default(),
+            hidden: Vec::new(),
+            visible: Vec::new(),
         }
     }
 }
