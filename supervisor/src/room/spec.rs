@@ -43,7 +43,7 @@ pub struct Confinement {
     /// Everything but the scratch directory is read-only, temporary directories are private, and what
     /// [`RoomSpec::hidden`] names cannot be seen.
     pub file_system: bool,
-    /// No system calls that no method needs: new namespaces, kernel keys, io_uring, other processes' memory and so on.
+    /// No system calls that no method needs: new namespaces, kernel keys, `io_uring`, other processes' memory and so on.
     pub system_calls: bool,
     /// A user of its own. Only root can give one.
     pub user: bool,

@@ -77,14 +77,11 @@ fn a_worker_learns_texts_and_numbers_and_nothing_else() {
             m["execution_policy"]["max_method_seconds"] = json!(20);
         },
     );
-    let mut run = run_recorders(&bench, &["SecretOne", "SecretTwo"], &[]);
+    let mut run = run_recorders(&bench, &["one", "two"], &[]);
     run.env("PROCTOR_TEST_SECRET", "the answer key");
     proctor::finish(run).exits(0);
 
-    let (one, two) = (
-        Record::of(&bench, "SecretOne"),
-        Record::of(&bench, "SecretTwo"),
-    );
+    let (one, two) = (Record::of(&bench, "one"), Record::of(&bench, "two"));
     let needles = needles();
     assert!(
         needles.contains("py-primes-original") && needles.contains("label"),

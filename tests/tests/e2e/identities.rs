@@ -9,7 +9,7 @@ use crate::support::bundle::Bundle;
 use crate::support::proctor::proctor;
 use crate::support::{compare_rows, json, shared};
 
-fn printed(arguments: &[std::ffi::OsString]) -> Value {
+fn report(arguments: &[std::ffi::OsString]) -> Value {
     let done = proctor(arguments).exits(0);
     serde_json::from_str(&done.stdout).expect("one JSON document")
 }
@@ -21,13 +21,13 @@ fn datasets_protocols_and_methods_are_named_as_by_matheel() {
         return;
     };
     let index = json(&vectors.join("index.json"));
-    let text = |value: &Value, key: &str| value[key].as_str().expect("a text").to_owned();
+    let field = |value: &Value, key: &str| value[key].as_str().expect("a text").to_owned();
 
     for group in ["datasets", "fingerprint_cases"] {
         for (name, case) in index[group].as_object().expect("cases") {
-            let root = vectors.join(text(case, "root"));
-            let family = text(case, "task_family");
-            let checked = printed(args![
+            let root = vectors.join(field(case, "root"));
+            let family = field(case, "task_family");
+            let checked = report(args![
                 "dataset", "check", root, "--family", family, "--json"
             ]);
             assert_eq!(checked["content"], case["content"], "{name}");
@@ -35,9 +35,9 @@ fn datasets_protocols_and_methods_are_named_as_by_matheel() {
     }
     for (name, case) in index["protocols"].as_object().expect("cases") {
         let bench = Bench::empty();
-        let manifest = vectors.join(text(case, "manifest"));
-        let id = text(case, "benchmark_id");
-        let frozen = printed(args![
+        let manifest = vectors.join(field(case, "manifest"));
+        let id = field(case, "benchmark_id");
+        let frozen = report(args![
             "freeze",
             manifest,
             "-o",
@@ -50,7 +50,11 @@ fn datasets_protocols_and_methods_are_named_as_by_matheel() {
     }
     let identity = |method: &Value, id: &str| json!([method["name"], method[id]]);
     for (name, case) in index["methods"].as_object().expect("cases") {
-        let listed = printed(args!["methods", vectors.join(text(case, "file")), "--json"]);
+        let listed = report(args![
+            "methods",
+            vectors.join(field(case, "file")),
+            "--json"
+        ]);
         let ours = listed["methods"].as_array().expect("methods");
         let theirs = case["methods"].as_array().expect("methods");
         let ours: Vec<_> = ours.iter().map(|method| identity(method, "id")).collect();

@@ -57,13 +57,7 @@ fn each_gets_its_outcome_and_keeps_what_it_finished() {
 
     // A rogue that talks without end is cut in the middle; its first and last words are kept.
     assert!(facts("chatterbox")["output_cut"].as_u64().expect("a count") > 60 << 20);
-    let id = bundle.id_of("chatterbox");
-    let log = bench
-        .run_dir()
-        .join("methods")
-        .join(id)
-        .join("attempts/0001.local.r0/stderr");
-    let log = std::fs::read_to_string(log).expect("the log is kept");
+    let log = std::fs::read_to_string(bench.stderr_log("chatterbox")).expect("the log is kept");
     assert!(log.len() < 1 << 20, "{} bytes were kept", log.len());
     assert!(log.starts_with("chatter chatter"));
     assert!(log.ends_with("the last words\n"));

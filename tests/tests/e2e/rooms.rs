@@ -5,7 +5,7 @@ use std::process::Stdio;
 use crate::support::bench::Bench;
 use crate::support::oracle::Oracle;
 use crate::support::proctor;
-use crate::support::record::{Record, run_recorders};
+use crate::support::record::{Record, run_recorders, shown};
 use crate::support::{skip, wait_for};
 
 const NONE: &[u32] = &[];
@@ -41,7 +41,7 @@ fn a_worker_is_alone_and_has_no_more_rights_than_it_needs() {
     for name in &names {
         assert!(allowed.contains(name), "{name} was passed on");
     }
-    let isolation = bench.bundle().execution("one")["isolation"].clone();
+    let isolation = bench.bundle().execution(&shown("one"))["isolation"].clone();
     if isolation["guards"]["private_proc"]["state"] == "enforced" {
         // In a pid namespace of its own the init of the room is 1 and the worker comes right after it.
         let pid: u32 = status(&record, "Pid").parse().expect("a process id");

@@ -96,6 +96,17 @@ impl Bench {
         self.path("run")
     }
 
+    /// The log of a method's stderr, by display name.
+    pub fn stderr_log(&self, name: &str) -> PathBuf {
+        let bundle = self.bundle();
+        let attempts = self
+            .run_dir()
+            .join("methods")
+            .join(bundle.id_of(name))
+            .join("attempts");
+        attempts.join("0001.local.r0/stderr")
+    }
+
     /// The bundle of the run.
     pub fn bundle(&self) -> super::bundle::Bundle {
         super::bundle::Bundle::open(&self.run_dir().join("bundle"))

@@ -6,23 +6,20 @@ use serde_json::{Value, json};
 
 use super::bench::Bench;
 
-/// The rogue `recorder` as a method of this name, writing to the file of this name in the bench's folder.
-pub fn recorder(bench: &Bench, name: &str) -> Value {
-    let variable = format!("RECORD_{name}");
-    let mut method = bench.rogue("recorder", &[&variable]);
-    method["name"] = json!(name);
-    method["env"] = json!([variable]);
-    method
+/// The command that runs recorders of these names.
+pub fn run_recorders(bench: &Bench, names: &[&str], more: &[&str]) -> Command {
+    let recorder = |name: &&str| {
+        let mut method = bench.rogue("recorder", &[name]);
+        method["name"] = json!(shown(name));
+        method
+    };
+    let methods: Vec<Value> = names.iter().map(recorder).collect();
+    bench.run_command(&methods, more)
 }
 
-/// The command that runs the recorders of these names, each told where to write.
-pub fn run_recorders(bench: &Bench, names: &[&str], more: &[&str]) -> Command {
-    let methods: Vec<Value> = names.iter().map(|name| recorder(bench, name)).collect();
-    let mut run = bench.run_command(&methods, more);
-    for name in names {
-        run.env(format!("RECORD_{name}"), bench.path(name));
-    }
-    run
+/// The display name of a recorder; no worker may learn it.
+pub fn shown(name: &str) -> String {
+    format!("Display name of {name}")
 }
 
 /// What the recorder saw, line by line.
@@ -33,10 +30,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads the record that the recorder wrote to this file of the bench's folder.
-    pub fn of(bench: &Bench, file: &str) -> Self {
-        let text =
-            std::fs::read_to_string(bench.path(file)).expect("the recorder wrote its record");
+    /// Reads the record of this recorder, which is its stderr.
+    pub fn of(bench: &Bench, name: &str) -> Self {
+        let text = std::fs::read_to_string(bench.stderr_log(&shown(name)));
+        let text = text.expect("the log is kept");
         Self {
             lines: text.lines().map(str::to_owned).collect(),
         }
