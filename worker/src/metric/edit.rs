@@ -91,7 +91,7 @@ pub fn hamming(left: &[Symbol], right: &[Symbol]) -> usize {
     differing + left.len().abs_diff(right.len())
 }
 
-/// Memory of [`damerau`]: the last row each symbol was seen in.
+/// Memory of the Damerau-Levenshtein distance: the last row each symbol was seen in.
 #[derive(Debug)]
 pub struct Damerau {
     last_row: Vec<u32>,
