@@ -1,6 +1,7 @@
 //! From the rows of supervised methods to a document.
 
 use super::Document;
+use super::owed::is_incomplete;
 use super::sanitize::sanitized;
 use crate::canonical::{Object, Value};
 use crate::frozen::{DatasetEntry, Protocol, ThresholdPolicy};
@@ -75,7 +76,6 @@ pub fn assemble(assembly: Assembly<'_>) -> Document {
     }
     rank(&mut rows);
     let aggregate = aggregate(&rows, &expected_datasets(protocol));
-    let incomplete = rows.iter().any(Row::not_charged);
     let mut metadata = assembly.extra;
     let fixed = object! {
         "schema_version" => 1i64,
@@ -88,7 +88,6 @@ pub fn assemble(assembly: Assembly<'_>) -> Document {
         "benchmark_id" => protocol.benchmark_id(),
         "protocol_id" => protocol.id(),
         "domain" => protocol.domain(),
-        "result_status" => result_status(incomplete),
         "benchmark_protocol" => protocol.public_value(),
         "reproducibility" => assembly.reproducibility,
         "method_configurations" => configurations,
@@ -101,6 +100,8 @@ pub fn assemble(assembly: Assembly<'_>) -> Document {
             metadata.insert(key, value.clone());
         }
     }
+    let incomplete = is_incomplete(&metadata, &rows);
+    metadata.insert("result_status", result_status(incomplete));
     Document {
         metadata,
         manifest,

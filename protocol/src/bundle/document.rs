@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::columns::{Identity, RowColumns, aggregate_value, write_aggregate_csv};
+use super::owed::is_incomplete;
 use super::sanitize::sanitized;
 use super::validate::{Validation, Verdict, check};
 use super::{Finding, Payload, html};
@@ -133,7 +134,7 @@ impl Document {
 
     /// True when some method is owed another attempt: it was interrupted or cancelled, or our machine failed.
     pub fn is_incomplete(&self) -> bool {
-        self.rows.iter().any(Row::not_charged)
+        is_incomplete(&self.metadata, &self.rows)
     }
 
     fn text(&self, key: &str) -> &str {

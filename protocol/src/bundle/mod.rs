@@ -10,6 +10,7 @@ mod finding;
 mod html;
 mod inventory;
 mod merge;
+mod owed;
 mod payload;
 mod sanitize;
 mod score;

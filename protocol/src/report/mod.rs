@@ -9,4 +9,4 @@ mod row;
 pub use aggregate::{AggregateRow, ExpectedDataset, aggregate, expected_datasets};
 pub use evaluate::{DatasetResult, EvaluateError, Evaluated, Gold, rows};
 pub use rank::{rank, ranks};
-pub use row::{MethodIdentity, Row, Status};
+pub use row::{MethodIdentity, NOT_CHARGED, Row, Status};

@@ -7,6 +7,9 @@ use proctor_wire::Family;
 use crate::canonical::{Object, Value};
 use crate::method::{Method, MethodKind};
 
+/// How the error text of a failure begins that is no fault of the method (design section 6).
+pub const NOT_CHARGED: &str = "NotCharged: ";
+
 /// What became of one method on one dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
@@ -117,6 +120,6 @@ impl Row {
     pub fn not_charged(&self) -> bool {
         self.error
             .as_deref()
-            .is_some_and(|error| error.starts_with("NotCharged: "))
+            .is_some_and(|error| error.starts_with(NOT_CHARGED))
     }
 }

@@ -6,9 +6,9 @@ use crate::render::sentence::{Numbers, sentence, tail};
 use crate::render::table::{Align, Table};
 use crate::render::{output, plain, seconds};
 use crate::run::STDERR_LINES;
-use crate::rundir::plan::{Plan, not_applicable, parts};
+use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
 use crate::rundir::state::{self, Attempt, Heartbeat};
-use crate::rundir::{Answer, RunDir};
+use crate::rundir::{Part, RunDir};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
@@ -20,15 +20,15 @@ struct Line<'a> {
     method: &'a Method,
     attempts: Vec<Attempt>,
     state: State,
-    done: usize,
-    parts: usize,
+    parts: Vec<Part>,
+    numbers: Numbers,
 }
 
 enum State {
     NotStarted,
     NotApplicable(String),
     Begun(Option<Heartbeat>),
-    Ended { outcome: Outcome, wall_seconds: f64 },
+    Ended(Outcome),
 }
 
 impl State {
@@ -37,7 +37,7 @@ impl State {
             Self::NotStarted => "not started",
             Self::NotApplicable(_) => "not applicable",
             Self::Begun(_) => "begun",
-            Self::Ended { .. } => "ended",
+            Self::Ended(_) => "ended",
         }
     }
 }
@@ -78,37 +78,23 @@ fn line<'a>(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Line<'a>, E
             None => State::NotStarted,
         },
         Some(attempt) => match &attempt.terminal {
-            Some(terminal) => State::Ended {
-                outcome: terminal.outcome.clone(),
-                wall_seconds: terminal.wall_seconds,
-            },
+            Some(terminal) => State::Ended(terminal.outcome.clone()),
             None => State::Begun(Heartbeat::read(&attempt.dir)),
         },
     };
-    let scored = |attempt: &Attempt| {
-        let answers = attempt
-            .checkpoints
-            .iter()
-            .map(|checkpoint| &checkpoint.answer);
-        answers
-            .filter(|answer| matches!(answer, Answer::Scored { .. }))
-            .count()
-    };
+    let parts = parts(&plan.protocol, method);
     Ok(Line {
         method,
         state,
-        done: newest.map_or(0, scored),
-        parts: parts(&plan.protocol, method).len(),
+        numbers: Numbers::of(newest, &parts, plan.policy.budget_seconds),
+        parts,
         attempts,
     })
 }
 
 fn json(line: &Line<'_>, plan: &Plan) -> Value {
     let (outcome, wall) = match &line.state {
-        State::Ended {
-            outcome,
-            wall_seconds,
-        } => (Some(outcome.to_value()), Some(*wall_seconds)),
+        State::Ended(outcome) => (Some(outcome.to_value()), Some(line.numbers.wall_seconds)),
         _ => (None, None),
     };
     let heartbeat = match &line.state {
@@ -128,8 +114,8 @@ fn json(line: &Line<'_>, plan: &Plan) -> Value {
         "sentence" => describe(line, plan),
         "wall_seconds" => wall,
         "heartbeat" => heartbeat,
-        "scored" => line.done,
-        "asked" => line.parts,
+        "scored" => line.numbers.done,
+        "asked" => line.numbers.total,
         "attempts" => attempts,
     }
 }
@@ -140,26 +126,15 @@ fn describe(line: &Line<'_>, plan: &Plan) -> String {
         State::NotApplicable(reason) => format!("does not apply to this benchmark: {reason}"),
         State::Begun(None) => "started; nothing heard of it yet".into(),
         State::Begun(Some(beat)) => format!(
-            "at {} of {}: {}/{} items of part {} of {} when last heard of",
+            "at {} of {}: {}/{} items of dataset {} of {} when last heard of",
             seconds(beat.elapsed_seconds),
             seconds(plan.policy.budget_seconds),
             beat.items,
             beat.total,
-            beat.part + 1,
-            line.parts,
+            datasets(line.parts.get(..=beat.part as usize).unwrap_or_default()),
+            line.numbers.total,
         ),
-        State::Ended {
-            outcome,
-            wall_seconds,
-        } => sentence(
-            outcome,
-            Numbers {
-                done: line.done,
-                total: line.parts,
-                wall_seconds: *wall_seconds,
-                budget_seconds: plan.policy.budget_seconds,
-            },
-        ),
+        State::Ended(outcome) => sentence(outcome, line.numbers),
     }
 }
 
@@ -172,7 +147,7 @@ fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
     for line in lines {
         table.row([
             line.method.name.clone(),
-            format!("{}/{}", line.done, line.parts),
+            format!("{}/{}", line.numbers.done, line.numbers.total),
             describe(line, plan),
         ]);
     }
@@ -184,7 +159,7 @@ fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
         table.text()
     );
     for line in lines {
-        let State::Ended { outcome, .. } = &line.state else {
+        let State::Ended(outcome) = &line.state else {
             continue;
         };
         let log = state::counting(&line.attempts).map(Attempt::stderr_log);

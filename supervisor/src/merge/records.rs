@@ -60,7 +60,7 @@ impl<'a> MethodRecord<'a> {
     }
 
     fn checkpoint(&self, dataset: usize, role: Role) -> Option<&Checkpoint> {
-        self.counting()?.checkpoint(Part { dataset, role })
+        self.counting()?.answer(&self.parts, Part { dataset, role })
     }
 
     /// Seconds from spawn to verdict; 0 of a method that never ran.
@@ -71,21 +71,7 @@ impl<'a> MethodRecord<'a> {
 
     /// The numbers for a sentence.
     pub fn numbers(&self, plan: &Plan) -> Numbers {
-        Numbers {
-            done: self.scored(),
-            total: self.parts.len(),
-            wall_seconds: self.wall_seconds(),
-            budget_seconds: plan.policy.budget_seconds,
-        }
-    }
-
-    /// Parts with a durable score.
-    fn scored(&self) -> usize {
-        let scored = |part: &&Part| {
-            self.checkpoint(part.dataset, part.role)
-                .is_some_and(|found| matches!(found.answer, Answer::Scored { .. }))
-        };
-        self.parts.iter().filter(scored).count()
+        Numbers::of(self.counting(), &self.parts, plan.policy.budget_seconds)
     }
 
     /// What is known of the method on dataset number `dataset`. Scores are read here, one dataset at a time.
@@ -127,7 +113,7 @@ impl<'a> MethodRecord<'a> {
     ) -> Result<Result<(Vec<f64>, f64), (Option<String>, f64)>, Error> {
         let Some((attempt, checkpoint)) = self
             .counting()
-            .and_then(|attempt| Some((attempt, attempt.checkpoint(Part { dataset, role })?)))
+            .and_then(|attempt| Some((attempt, self.checkpoint(dataset, role)?)))
         else {
             return Ok(Err((None, 0.0)));
         };
@@ -182,8 +168,9 @@ impl<'a> MethodRecord<'a> {
         entry.insert("charged", self.outcome.charged());
         entry.insert("budget_seconds", plan.policy.budget_seconds);
         entry.insert("attempts", self.attempts.len());
-        entry.insert("datasets_asked", self.parts.len());
-        entry.insert("datasets_scored", self.scored());
+        let numbers = self.numbers(plan);
+        entry.insert("datasets_asked", numbers.total);
+        entry.insert("datasets_scored", numbers.done);
         let attempt = self.counting();
         entry.insert("attempt", attempt.map(|attempt| attempt.id.to_string()));
         if let Some(started) = attempt.and_then(|attempt| attempt.started.as_ref()) {

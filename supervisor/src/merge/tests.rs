@@ -232,6 +232,39 @@ fn without_a_terminal_record_the_bundle_is_incomplete_and_nobody_is_charged() {
 }
 
 #[test]
+fn the_last_dataset_counts_only_when_the_method_answers_for_its_end() {
+    // Every dataset has its checkpoint, but nothing proves a good end: interrupted, unkillable, or no record at all.
+    let ends = [
+        None,
+        Some(Outcome::Interrupted),
+        Some(Outcome::Infrastructure("unkillable: 12 (D)".into())),
+    ];
+    for end in ends {
+        let run = run(r#"["GST"]"#, "manifest.json");
+        let method = &run.plan.methods[0];
+        run.attempt(method, 1, 3, end.clone());
+        let merged = run.merge();
+        assert!(merged.document.is_incomplete(), "{end:?}");
+        let failed: Vec<String> = errors(&merged, method).into_iter().flatten().collect();
+        assert_eq!(failed.len(), 1, "{end:?}");
+        assert!(failed[0].starts_with("NotCharged: "), "{failed:?}");
+        assert_eq!(merged.methods[0].numbers(&run.plan).done, 2, "{end:?}");
+        let about = read(&run.bundle("b")["bundle.json"]).unwrap();
+        assert_eq!(about.get("complete"), Some(&Value::Bool(false)), "{end:?}");
+    }
+}
+
+#[test]
+fn validation_data_is_not_counted_as_a_dataset() {
+    let run = run(r#"["GST"]"#, "manifest.validation.json");
+    let method = &run.plan.methods[0];
+    run.attempt(method, 1, 3, Some(Outcome::Timeout));
+    let merged = run.merge();
+    let numbers = merged.methods[0].numbers(&run.plan);
+    assert_eq!((numbers.done, numbers.total), (1, 2));
+}
+
+#[test]
 fn the_same_records_give_the_same_bytes_and_name_no_folder_of_this_machine() {
     let run = run(r#"["Levenshtein", "GST"]"#, "manifest.validation.json");
     run.attempt(&run.plan.methods[0], 1, 4, Some(Outcome::Completed));

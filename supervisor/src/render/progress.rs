@@ -17,8 +17,10 @@ const PLAIN_EVERY: Duration = Duration::from_secs(15);
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// Labels of the parts it is asked for, in order.
-    pub parts: Vec<String>,
+    /// The parts it is asked for, in order: which dataset it is, from 1, and a label.
+    pub parts: Vec<(usize, String)>,
+    /// Datasets it is asked for.
+    pub datasets: usize,
     /// Items of all parts together.
     pub items: u64,
 }
@@ -121,10 +123,10 @@ impl Progress {
         let Some(elapsed) = glance.elapsed else {
             return "making its room".into();
         };
-        let part = entry
+        let (number, part) = entry
             .parts
             .get(glance.part as usize)
-            .map_or("", String::as_str);
+            .map_or((0, ""), |(number, label)| (*number, label.as_str()));
         let left = eta(glance.answered, entry.items, elapsed)
             .map_or_else(String::new, |left| format!("{} left, ", clock(left)));
         // What may be long comes last: on a narrow terminal the end is cut.
@@ -132,8 +134,8 @@ impl Progress {
             "{} of {}, {left}dataset {}/{}, {} of {} items, {}",
             clock(elapsed),
             clock(self.budget),
-            glance.part + 1,
-            entry.parts.len(),
+            number,
+            entry.datasets,
             glance.items,
             glance.total,
             plain(part),
@@ -189,7 +191,8 @@ mod tests {
     fn the_line_tells_state_datasets_items_budget_and_eta() {
         let entry = Entry {
             name: "m".into(),
-            parts: vec!["a".into(), "b".into()],
+            parts: vec![(1, "a (validation)".into()), (1, "a".into())],
+            datasets: 1,
             items: 100,
         };
         let progress = Progress::new(vec![entry], 60.0);
@@ -202,7 +205,7 @@ mod tests {
         };
         assert_eq!(
             progress.line(0, glance),
-            "5 s of 1:00, 5 s left, dataset 2/2, 10 of 60 items, b"
+            "5 s of 1:00, 5 s left, dataset 1/1, 10 of 60 items, a"
         );
         assert_eq!(progress.line(0, Glance::default()), "making its room");
         assert_eq!(eta(0, 10, 3.0), None);

@@ -1,13 +1,16 @@
 //! How an attempt ended, in one sentence with its numbers.
 
 use super::seconds;
+use crate::rundir::Part;
+use crate::rundir::plan::datasets;
+use crate::rundir::state::Attempt;
 use proctor_protocol::outcome::Outcome;
 use std::path::Path;
 
 /// What a sentence needs to know beside the outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
-    /// Datasets with a durable answer.
+    /// Datasets that are finished, see [`Attempt::finished`].
     pub done: usize,
     /// Datasets asked for.
     pub total: usize,
@@ -15,6 +18,19 @@ pub struct Numbers {
     pub wall_seconds: f64,
     /// The budget.
     pub budget_seconds: f64,
+}
+
+impl Numbers {
+    /// The numbers of a method by its attempt that counts, if it has one.
+    pub fn of(attempt: Option<&Attempt>, parts: &[Part], budget_seconds: f64) -> Self {
+        let terminal = attempt.and_then(|attempt| attempt.terminal.as_ref());
+        Self {
+            done: attempt.map_or(0, |attempt| attempt.finished(parts)),
+            total: datasets(parts),
+            wall_seconds: terminal.map_or(0.0, |terminal| terminal.wall_seconds),
+            budget_seconds,
+        }
+    }
 }
 
 /// The sentence, without a full stop.

@@ -38,7 +38,8 @@ pub enum AttemptError {
 pub struct Desk {
     /// The directory.
     pub dir: PathBuf,
-    id: AttemptId,
+    /// Which attempt it is.
+    pub id: AttemptId,
 }
 
 impl Desk {

@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::render::progress::{Entry, Progress};
 use crate::render::sentence::{Numbers, tail};
 use crate::rundir::durable;
-use crate::rundir::plan::{self, Plan, parts};
-use crate::rundir::record::{Part, Role, Terminal};
-use crate::rundir::state::Heartbeat;
+use crate::rundir::plan::{self, Plan, datasets, parts};
+use crate::rundir::record::{AttemptId, Part, Role, Terminal};
+use crate::rundir::state::{self, Heartbeat};
 use crate::schedule::{Schedule, Start};
 use attempt::{AttemptError, Desk};
 use live::Live;
@@ -73,8 +73,9 @@ pub fn freeze_plan(prepared: &Prepared, command_line: Vec<String>) -> Result<Pla
 struct Running {
     live: Arc<Live>,
     control: Arc<Control>,
+    id: AttemptId,
     dir: PathBuf,
-    parts: usize,
+    parts: Vec<Part>,
     last_beat: Instant,
 }
 
@@ -130,7 +131,10 @@ fn entries(prepared: &Prepared) -> Vec<Entry> {
         let parts = parts(&prepared.protocol, method);
         Entry {
             name: method.name.clone(),
-            parts: parts.iter().map(label).collect(),
+            datasets: datasets(&parts),
+            parts: (0..parts.len())
+                .map(|at| (datasets(&parts[..=at]), label(&parts[at])))
+                .collect(),
             items: parts.iter().map(items).sum(),
         }
     };
@@ -223,8 +227,9 @@ impl<'a> Conductor<'a> {
         let running = Running {
             live: Arc::default(),
             control: Arc::new(control),
+            id: desk.id.clone(),
             dir: desk.dir.clone(),
-            parts: parts(&self.prepared.protocol, method).len(),
+            parts: parts(&self.prepared.protocol, method),
             last_beat: Instant::now(),
         };
         Ok((desk, running))
@@ -244,13 +249,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn tell_ending(&mut self, method: usize, running: &Running, terminal: &Terminal) {
-        let log = std::fs::read(running.dir.join("checkpoints.log")).unwrap_or_default();
-        let numbers = Numbers {
-            done: crate::rundir::Checkpoint::read_log(&log).0.len(),
-            total: running.parts,
-            wall_seconds: terminal.wall_seconds,
-            budget_seconds: self.plan.policy.budget_seconds,
-        };
+        let attempt = state::read_attempt(running.id.clone(), running.dir.clone()).ok();
+        let budget = self.plan.policy.budget_seconds;
+        let numbers = Numbers::of(attempt.as_ref(), &running.parts, budget);
         let lines = if terminal.outcome.succeeded() {
             Vec::new()
         } else {
@@ -268,12 +269,7 @@ impl<'a> Conductor<'a> {
 
     fn tell_not_applicable(&mut self, method: usize) {
         let reason = plan::not_applicable(&self.prepared.protocol, &self.prepared.methods[method]);
-        let numbers = Numbers {
-            done: 0,
-            total: 0,
-            wall_seconds: 0.0,
-            budget_seconds: self.plan.policy.budget_seconds,
-        };
+        let numbers = Numbers::of(None, &[], self.plan.policy.budget_seconds);
         let outcome = Outcome::NotApplicable(reason.unwrap_or_default());
         self.progress.end(method, &outcome, numbers, &[]);
     }

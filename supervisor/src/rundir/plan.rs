@@ -284,6 +284,13 @@ pub fn parts(protocol: &Protocol, method: &Method) -> Vec<Part> {
     parts
 }
 
+/// How many datasets these parts belong to.
+pub fn datasets(parts: &[Part]) -> usize {
+    parts
+        .chunk_by(|one, other| one.dataset == other.dataset)
+        .count()
+}
+
 /// Why nothing of the protocol applies to a method; `None` when something does.
 pub fn not_applicable(protocol: &Protocol, method: &Method) -> Option<String> {
     let reasons: Option<BTreeSet<String>> = protocol

@@ -4,7 +4,7 @@
 use super::RunDir;
 use super::fields::RecordError;
 use super::record::count;
-use super::record::{AttemptId, Checkpoint, Part, Started, Terminal};
+use super::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use proctor_protocol::canonical::{Value, read};
 use proctor_protocol::object;
 use std::io;
@@ -33,6 +33,27 @@ impl Attempt {
         self.checkpoints
             .iter()
             .find(|checkpoint| checkpoint.part == part)
+    }
+
+    /// The durable answer for one of the `parts` that were asked for, if it counts. The last one does only when the
+    /// attempt has a terminal record and the method answers for how it ended (design section 6): otherwise nothing
+    /// proves that the worker came to a good end in time.
+    pub fn answer(&self, parts: &[Part], part: Part) -> Option<&Checkpoint> {
+        let settled = |terminal: &Terminal| terminal.outcome.charged();
+        if parts.last() == Some(&part) && !self.terminal.as_ref().is_some_and(settled) {
+            return None;
+        }
+        self.checkpoint(part)
+    }
+
+    /// Datasets of which everything asked for is scored. Validation data is part of its dataset.
+    pub fn finished(&self, parts: &[Part]) -> usize {
+        let scored = |part: &Part| {
+            let answer = self.answer(parts, *part).map(|found| &found.answer);
+            matches!(answer, Some(Answer::Scored { .. }))
+        };
+        let whole = parts.chunk_by(|one, other| one.dataset == other.dataset);
+        whole.filter(|dataset| dataset.iter().all(scored)).count()
     }
 
     /// The file that holds the end of the method's stderr.
@@ -67,7 +88,11 @@ fn record<T>(
     parse(&value, path).map(Some)
 }
 
-fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError> {
+/// Reads one attempt.
+///
+/// # Errors
+/// A record is there but cannot be used.
+pub fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError> {
     // The terminal record is looked for first: when it is there, everything it refers to is there too.
     let terminal = record(&dir.join("terminal.json"), Terminal::from_value)?;
     let started = record(&dir.join("started.json"), Started::from_value)?;

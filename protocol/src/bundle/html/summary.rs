@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::seconds;
 use crate::bundle::document::Document;
+use crate::bundle::owed::execution_is_ours;
 use crate::canonical::{Object, Value};
 use crate::outcome::Outcome;
 use crate::report::{Row, Status};
@@ -96,7 +97,8 @@ fn summary<'a>(row: &'a Row, counts: &Counts<'a>, supervised: Option<&'a Object>
     };
     let (scored, failed) = (count(Status::Completed), count(Status::Failed));
     let applicable = scored + failed;
-    let standing = match (counts.owed, failed, applicable) {
+    let owed = counts.owed || supervised.is_some_and(execution_is_ours);
+    let standing = match (owed, failed, applicable) {
         (true, _, _) => Standing::Owed,
         (_, _, 0) => Standing::NotApplicable,
         (_, 0, _) => Standing::Completed,

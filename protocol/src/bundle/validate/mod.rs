@@ -11,8 +11,9 @@ mod totals;
 use std::path::Path;
 
 use super::cells::{Column, RawAggregate};
+use super::owed::is_incomplete;
 use super::{Finding, Payload};
-use crate::canonical::Value;
+use crate::canonical::{Object, Value};
 use crate::frozen::{LoadedEntry, Protocol};
 use crate::object;
 use crate::report::{AggregateRow, Row, aggregate, expected_datasets};
@@ -108,7 +109,7 @@ pub(super) fn check(payload: &Payload, options: &Validation<'_>) -> Result<Check
         benchmark_id: protocol.benchmark_id().to_owned(),
         methods: methods.len(),
         eligible_rows: table.iter().filter(|row| row.eligible).count(),
-        incomplete: rows.iter().any(Row::not_charged),
+        incomplete: is_incomplete(metadata.as_object().unwrap_or(&Object::new()), &rows),
         scored_rows: rows.iter().filter(|row| row.eligible).count(),
         recomputed_rows,
     };
