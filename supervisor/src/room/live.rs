@@ -1,10 +1,8 @@
 //! A room with a worker in it, as the supervisor holds it.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -15,6 +13,7 @@ use super::adopted::{self, Adopting};
 use super::cgroup::Cgroup;
 use super::launch::{self, Launch, Launched};
 use super::procfs::{self, Process};
+use super::scratch::{REMOVAL_BOUND, Scratch};
 use super::sys::{self, Received};
 use super::talk::{MAX_REPORT, Order, Report, Word};
 use super::{Isolation, RoomSpec, Rung, isolation};
@@ -52,7 +51,7 @@ pub(crate) struct Room {
     stage: sys::Child,
     rung: Rung,
     cgroup: Option<Cgroup>,
-    scratch: PathBuf,
+    scratch: Scratch,
     worker: Option<i32>,
     said_empty: bool,
     _adopting: Option<Adopting>,
@@ -73,26 +72,21 @@ pub(crate) struct Closed {
 impl Room {
     /// Makes a room and starts the worker in it, on the given rung.
     pub(crate) fn open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
-        let was_there = spec.scratch.exists();
-        let opened = Self::try_open(spec, rung);
-        if opened.is_err() && !was_there {
-            let _ = remove_scratch(&spec.scratch);
+        let scratch = Scratch::create(&spec.scratch)
+            .map_err(|error| RoomError(format!("{}: {error}", spec.scratch.display())))?;
+        let opened = Self::try_open(spec, rung, scratch.clone());
+        if opened.is_err() {
+            let _ = scratch.remove(REMOVAL_BOUND);
         }
         opened
     }
 
-    fn try_open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
+    fn try_open(spec: &RoomSpec, rung: Rung, scratch: Scratch) -> Result<Self, RoomError> {
         let say = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| RoomError(format!("{what}: {error}"))
         };
         let program = spec.program().map_err(RoomError)?;
-        let scratch = std::path::absolute(&spec.scratch).map_err(say("scratch"))?;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&scratch)
-            .map_err(say(&scratch.display().to_string()))?;
         let cgroup = rung
             .has_cgroup()
             .then(|| Cgroup::create(&spec.run_id))
@@ -101,7 +95,7 @@ impl Room {
         let order = Order {
             rung,
             cores: spec.cores.clone(),
-            scratch: scratch.clone(),
+            scratch: scratch.path().to_owned(),
             cgroup: cgroup
                 .as_ref()
                 .map_or_else(PathBuf::new, |group| group.path().to_owned()),
@@ -242,9 +236,11 @@ impl Room {
         let empty = ended && self.await_rest(end);
         let unkillable = if empty { Vec::new() } else { self.alive() };
         let cpu = self.cgroup.as_ref().and_then(Cgroup::cpu);
-        let scratch_left = remove_scratch(&self.scratch)
+        let scratch_left = self
+            .scratch
+            .remove(REMOVAL_BOUND)
             .err()
-            .map(|error| format!("{}: {error}", self.scratch.display()));
+            .map(|error| format!("{}: {error}", self.scratch.path().display()));
         Closed {
             empty,
             unkillable,
@@ -327,28 +323,4 @@ fn namespaces(rung: Rung, user_namespace: bool) -> i32 {
         0
     };
     libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | user
-}
-
-/// Removes the scratch directory; directories the worker made unreadable are opened first.
-fn remove_scratch(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            unlock(path);
-            fs::remove_dir_all(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn unlock(path: &Path) {
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(path) else {
-        return;
-    };
-    for entry in entries.filter_map(Result::ok) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            unlock(&entry.path());
-        }
-    }
 }

@@ -69,8 +69,8 @@ pub struct RoomSpec {
     pub command: Vec<OsString>,
     /// The whole environment of the worker; nothing is inherited. [`super::environment`] makes the usual one.
     pub env: Vec<(OsString, OsString)>,
-    /// The worker's private directory and its working directory. It is made with mode 0700 when absent, and removed
-    /// with everything in it when the room is empty.
+    /// The worker's private directory and its working directory. It is made with mode 0700 and must not
+    /// exist before; it is removed with everything in it when the room is empty.
     pub scratch: PathBuf,
     /// The file that gets the worker's standard error.
     pub stderr_log: PathBuf,

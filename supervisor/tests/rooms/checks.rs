@@ -113,6 +113,7 @@ fn drive(
 const VERDICTS: &[(&str, &str, u64, usize)] = &[
     ("good", "completed", 0, 2),
     ("make-files", "completed", 0, 2),
+    ("deep-files", "completed", 0, 2),
     ("daemon", "completed", 1, 2),
     ("holder", "completed", 1, 2),
     ("brief-helper", "completed", 0, 2),

@@ -119,6 +119,19 @@ pub(crate) fn main(name: &str) {
             std::fs::set_permissions("a/b", std::fs::Permissions::from_mode(0o000)).unwrap();
             good(usize::MAX);
         }
+        "deep-files" => {
+            // More levels than descriptors, each locked behind the worker.
+            let locked = std::fs::Permissions::from_mode(0o000);
+            let mut at = std::fs::File::open(".").unwrap();
+            for _ in 0..2000 {
+                std::fs::create_dir("d").unwrap();
+                std::env::set_current_dir("d").unwrap();
+                at.set_permissions(locked.clone()).unwrap();
+                at = std::fs::File::open(".").unwrap();
+            }
+            at.set_permissions(locked).unwrap();
+            good(usize::MAX);
+        }
         "sleeper" => {
             let _ = setsid();
             forever();
