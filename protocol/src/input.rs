@@ -1,5 +1,8 @@
 //! How an input of ours (manifest, protocol, methods file) is read, and how it is refused.
 
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::canonical::{Limits, ReadError, Value, read_with};
@@ -81,33 +84,98 @@ impl From<Refusal> for InputError {
     }
 }
 
-/// Reads one JSON document from a file.
+/// Reads one JSON document from a regular file.
 ///
 /// # Errors
-/// The file cannot be read, is longer than the limits allow, or is not one JSON document.
+/// The file cannot be read, is no regular file, is longer than the limits allow, or is not one JSON document.
 pub fn read_json(path: &Path, limits: Limits) -> Result<Value, InputError> {
-    let bytes = read_file(path, limits.bytes)?;
-    read_with(&bytes, limits).map_err(|source| InputError::Json {
+    parse(path, &read_file(path, limits.bytes)?, limits)
+}
+
+/// Reads one JSON document from a file that the user named: a pipe will do too, as a shell's `<(...)` makes one.
+///
+/// # Errors
+/// As [`read_json`].
+pub fn read_named_json(path: &Path, limits: Limits) -> Result<Value, InputError> {
+    let bytes = open_named(path)
+        .and_then(|file| read_at_most(file, limits.bytes))
+        .map_err(|source| unreadable(path, source))?;
+    parse(path, &bytes, limits)
+}
+
+fn parse(path: &Path, bytes: &[u8], limits: Limits) -> Result<Value, InputError> {
+    read_with(bytes, limits).map_err(|source| InputError::Json {
         path: path.to_owned(),
         source,
     })
 }
 
-/// Reads a file of at most `most` bytes, and one byte more of a longer one: enough for a reader to say so.
+/// Reads a regular file of at most `most` bytes, and one byte more of a longer one: enough for a reader to say so.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or is no regular file.
 pub(crate) fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, InputError> {
-    let unreadable = |source| InputError::Unreadable {
+    open_regular(path)
+        .and_then(|file| read_at_most(file, most))
+        .map_err(|source| unreadable(path, source))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> InputError {
+    InputError::Unreadable {
         path: path.to_owned(),
         source,
-    };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let length = file.metadata().map_err(unreadable)?.len();
+    }
+}
+
+fn read_at_most(file: File, most: usize) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(most) + 1);
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, most as u64 + 1), &mut bytes)
-        .map_err(unreadable)?;
+    io::Read::read_to_end(&mut io::Read::take(file, most as u64 + 1), &mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a regular file for reading. A pipe or device in its place is refused, and never waited for.
+///
+/// # Errors
+/// The file cannot be opened, or is something else than a regular file, which the error names.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Asked first, since opening a device can have effects of its own; and again of what was really opened.
+    check_regular(&std::fs::metadata(path)?)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_regular(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let problem = format!("is {}, not a regular file", kind_name(metadata));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
+}
+
+fn open_named(path: &Path) -> io::Result<File> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.file_type().is_fifo() {
+        check_regular(&metadata)?;
+    }
+    File::open(path)
+}
+
+fn kind_name(metadata: &Metadata) -> &'static str {
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
 }
 
 /// The name of a member: `split_policy.type`.
@@ -122,4 +190,39 @@ pub(crate) fn member(field: &str, key: &str) -> String {
 /// The name of an item: `datasets[2]`.
 pub(crate) fn index(field: &str, at: usize) -> String {
     format!("{field}[{at}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::{Dataset, Family};
+
+    /// Makes a named pipe that nobody writes to.
+    fn pipe(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+
+    #[test]
+    fn a_pipe_or_folder_in_place_of_a_file_is_named_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.json");
+        pipe(&path);
+        let text = read_json(&path, Limits::default()).unwrap_err().to_string();
+        assert!(text.contains("a named pipe, not a regular file"), "{text}");
+        let text = read_json(folder.path(), Limits::default())
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("a directory, not a regular file"), "{text}");
+        let data = Dataset::load(folder.path(), Family::Pair).unwrap_err();
+        assert!(data.to_string().contains("files.csv"), "{data}");
+        pipe(&folder.path().join("files.csv"));
+        let text = Dataset::load(folder.path(), Family::Pair)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("files.csv") && text.contains("a named pipe"),
+            "{text}"
+        );
+    }
 }

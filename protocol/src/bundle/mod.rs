@@ -5,6 +5,7 @@ mod cards;
 mod cells;
 mod columns;
 mod csv_text;
+mod directory;
 mod document;
 mod finding;
 mod html;
@@ -20,6 +21,7 @@ mod validate;
 
 pub use assemble::{Assembly, Execution, assemble, execution_failure};
 pub use cards::{DatasetCard, cards};
+pub use directory::{Backing, Directory, Evidence, check_directory};
 pub use document::{Artifact, Document, stem};
 pub use finding::Finding;
 pub use inventory::{InventoryRow, inventory_root, inventory_value};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::csv::{CsvLimits, Table};
 use super::field::{check_id, label, path_parts, relevance};
-use super::source::{read_all, read_table};
+use super::source::{read_all, read_regular_file};
 use super::{Dataset, DatasetError, Family, Metadata, PairDataset, RetrievalDataset};
 
 /// The longest `metadata.json`, in bytes.
@@ -136,7 +136,7 @@ impl Folder {
     }
 
     fn metadata_bytes(&self) -> Result<Option<Vec<u8>>, DatasetError> {
-        match read_table(&self.resolved.join("metadata.json"), MAX_METADATA_BYTES) {
+        match read_regular_file(&self.resolved.join("metadata.json"), MAX_METADATA_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(DatasetError::File {
@@ -156,21 +156,18 @@ impl Folder {
     fn table(&self, name: &str) -> Result<Checked, DatasetError> {
         let limits = CsvLimits::default();
         let file = self.given.join(name);
-        let bytes =
-            read_table(&self.resolved.join(name), limits.bytes as u64).map_err(|source| {
-                match source.kind() {
-                    std::io::ErrorKind::NotFound => DatasetError::Table {
-                        file: file.clone(),
-                        problem: format!(
-                            "the file is missing; a dataset of this family needs {name}"
-                        ),
-                    },
-                    _ => DatasetError::File {
-                        file: file.clone(),
-                        source,
-                    },
-                }
-            })?;
+        let bytes = read_regular_file(&self.resolved.join(name), limits.bytes as u64).map_err(
+            |source| match source.kind() {
+                std::io::ErrorKind::NotFound => DatasetError::Table {
+                    file: file.clone(),
+                    problem: format!("the file is missing; a dataset of this family needs {name}"),
+                },
+                _ => DatasetError::File {
+                    file: file.clone(),
+                    source,
+                },
+            },
+        )?;
         let table = Table::read_csv(&bytes, &file.to_string_lossy(), limits)?;
         Ok(Checked { table, file })
     }

@@ -9,28 +9,17 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::field::path_parts;
+use crate::input::open_regular;
 
 /// The longest source file, in bytes.
 const MAX_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Reads a table of a dataset, of at most `limit` bytes.
+/// Reads a whole regular file of at most `limit` bytes.
 ///
 /// # Errors
 /// What the system answers, or that the file is no regular file or too large.
-pub(super) fn read_table(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Asked before opening: opening a named pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
-    read_limited(path, limit)
-}
-
-/// Reads a whole file of at most `limit` bytes.
-fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = fs::File::open(path)?;
+pub(super) fn read_regular_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
     let size = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(size.min(limit) as usize + 1);
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -127,25 +116,21 @@ fn cannot(path: &str, error: &io::Error) -> String {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             format!("the file {path:?} does not exist")
         }
+        io::ErrorKind::InvalidInput => format!("the file {path:?} {error}"),
         _ => format!("the file {path:?} cannot be read: {error}"),
     }
 }
 
 fn read_regular(root: &Path, place: &Path) -> Result<Vec<u8>, String> {
     let shown = place.strip_prefix(root).unwrap_or(place).to_string_lossy();
-    let mut metadata = fs::symlink_metadata(place).map_err(|error| cannot(&shown, &error))?;
+    let metadata = fs::symlink_metadata(place).map_err(|error| cannot(&shown, &error))?;
     if metadata.is_symlink() {
-        let target = inside(root, place).map_err(|problem| match problem {
+        inside(root, place).map_err(|problem| match problem {
             Outside::Leaves => leaves(&shown),
             Outside::Cannot(error) => cannot(&shown, &error),
         })?;
-        metadata = fs::metadata(target).map_err(|error| cannot(&shown, &error))?;
     }
-    // As above: never open what may block.
-    if !metadata.is_file() {
-        return Err(format!("{shown:?} is not a regular file"));
-    }
-    read_limited(place, MAX_SOURCE_BYTES).map_err(|error| cannot(&shown, &error))
+    read_regular_file(place, MAX_SOURCE_BYTES).map_err(|error| cannot(&shown, &error))
 }
 
 /// Decodes source text: invalid UTF-8 is dropped, then CRLF and a lone CR become LF. Nothing is stripped, and a byte

@@ -140,7 +140,7 @@ fn messages_name_the_file_the_line_and_the_fault() {
                 ("files.csv", "file_id,file_path\na,d\nb,b.txt\n"),
                 ("d/e", ""),
             ],
-            "files.csv, line 2: \"d\" is not a regular file",
+            "files.csv, line 2: the file \"d\" is a directory, not a regular file",
         ),
         (
             &[("pairs.csv", "left_id,right_id,label\na,b,1\na,c,0\n")],
@@ -181,7 +181,7 @@ fn messages_name_the_file_the_line_and_the_fault() {
             .to_string()
     };
     assert!(
-        load().ends_with("files.csv: not a regular file"),
+        load().ends_with("files.csv: is a directory, not a regular file"),
         "{}",
         load()
     );

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::canonical::{Limits, Value, digest};
 use crate::coerce;
 use crate::frozen::{Protocol, public_form};
-use crate::input::{InputError, Refusal, index, read_json};
+use crate::input::{InputError, Refusal, index, read_named_json};
 use crate::object;
 use crate::public_metadata::{check_credentials, check_public};
 
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
 /// # Errors
 /// As [`freeze`], and a file that cannot be read or is not JSON. The file is named in each.
 pub fn freeze_file(path: &Path, benchmark_id: Option<&str>) -> Result<Protocol, FreezeError> {
-    let manifest = read_json(path, LIMITS)?;
+    let manifest = read_named_json(path, LIMITS)?;
     // The parent of a bare file name is the empty path, which joins like the current folder.
     let base = path.parent().unwrap_or(Path::new(""));
     freeze(&manifest, base, benchmark_id).map_err(|error| error.in_file(path))

@@ -11,7 +11,7 @@ pub use data::LoadedEntry;
 use proctor_wire::Family;
 
 use crate::canonical::{Limits, Value, pretty};
-use crate::input::{InputError, read_json};
+use crate::input::{InputError, read_named_json};
 
 /// Why a protocol is refused.
 pub type ProtocolError = InputError;
@@ -88,7 +88,7 @@ impl Protocol {
     /// # Errors
     /// The file cannot be read, is not JSON, or breaks a rule of specs/matheel.md section b.
     pub fn load(path: &Path) -> Result<Self, ProtocolError> {
-        let value = read_json(path, Limits::default())?;
+        let value = read_named_json(path, Limits::default())?;
         // The parent of a bare file name is the empty path, which joins like the current folder.
         let base = path.parent().unwrap_or(Path::new(""));
         Self::from_value(&value, Some(base)).map_err(|error| error.in_file(path))

@@ -1,19 +1,16 @@
 //! Hashing the files a method is made of.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical::hex;
+use crate::input::open_regular;
 
 /// The lower-case hex SHA-256 of a regular file. Anything else (a folder, a pipe that would block) is an error.
 pub(super) fn sha256_file(path: &Path) -> io::Result<String> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

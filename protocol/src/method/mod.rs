@@ -24,7 +24,7 @@ pub use to_serde::to_serde;
 use crate::canonical::{Limits, Object, Value, casefold, digest, py_strip};
 use crate::coerce;
 use crate::frozen::{DatasetEntry, Protocol};
-use crate::input::{InputError, Refusal, index, member, read_json};
+use crate::input::{InputError, Refusal, index, member, read_named_json};
 use crate::public_metadata::{check_credentials, check_public};
 
 /// Why a methods file is refused.
@@ -83,7 +83,7 @@ pub struct Program {
 /// # Errors
 /// The file cannot be read, is not JSON, or breaks a rule of specs/matheel.md section c or design section 8.
 pub fn load_methods(path: &Path) -> Result<Vec<Method>, MethodError> {
-    let value = read_json(path, LIMITS)?;
+    let value = read_named_json(path, LIMITS)?;
     // Programs run elsewhere, so their files must be found from anywhere.
     let absolute = std::path::absolute(path).map_err(|source| InputError::Unreadable {
         path: path.to_owned(),

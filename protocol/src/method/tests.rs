@@ -442,7 +442,7 @@ fn unsound_programs_are_refused_by_name() {
         (r#"{"command": [""]}"#, "[0].command[0]: no executable"),
         (
             r#"{"command": ["./lib"]}"#,
-            "lib: cannot be read: it is not a regular file",
+            "lib: cannot be read: is a directory, not a regular file",
         ),
         (
             r#"{"command": ["./data.txt"]}"#,
@@ -462,7 +462,7 @@ fn unsound_programs_are_refused_by_name() {
         ),
         (
             r#"{"command": ["./worker.sh"], "files": ["lib"]}"#,
-            "it is not a regular file",
+            "not a regular file",
         ),
         (
             r#"{"command": ["./worker.sh"], "files": ["data.txt", "data.txt"]}"#,

@@ -13,7 +13,8 @@ mod open;
 
 pub use build::{Builder, Published, Sealed};
 pub use inventory::{InventoryProblem, check_inventory};
-pub use open::{Evidence, Opened, open};
+pub use open::{Opened, open};
+pub use proctor_protocol::bundle::Evidence;
 
 /// The schema named by `bundle.json`.
 pub const SCHEMA: &str = "proctor.bundle/1";

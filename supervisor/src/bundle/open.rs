@@ -8,34 +8,6 @@ use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
 use std::path::{Path, PathBuf};
 
-/// How much of a bundle has our evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// Every method.
-    Full,
-    /// Some methods; the others came from bundles without.
-    Partial,
-    /// No method.
-    None,
-}
-
-impl Evidence {
-    /// The word in `bundle.json` and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Partial => "partial",
-            Self::None => "none",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        [Self::Full, Self::Partial, Self::None]
-            .into_iter()
-            .find(|evidence| evidence.name() == name)
-    }
-}
-
 /// A bundle that was found, its payload not judged yet.
 #[derive(Debug)]
 pub struct Opened {
@@ -47,8 +19,8 @@ pub struct Opened {
     pub dir: Option<PathBuf>,
     /// The folder of score files, when there is one.
     pub scores: Option<PathBuf>,
-    /// How much evidence it says to have.
-    pub evidence: Evidence,
+    /// What its `bundle.json` says; `null` of a bare payload.
+    pub about: Value,
 }
 
 /// Finds the parts of the bundle at `path`: a bundle directory, or a payload file of anybody. A payload file in a bundle
@@ -72,7 +44,7 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
         payload_file: path.to_path_buf(),
         dir: None,
         scores: None,
-        evidence: Evidence::None,
+        about: Value::Null,
     })
 }
 
@@ -101,16 +73,13 @@ fn open_dir(path: &Path) -> Result<Opened, Error> {
     let payload = text("payload")
         .filter(plain)
         .ok_or_else(|| refuse("`payload` must be the name of a file in the bundle".into()))?;
-    let evidence = text("evidence")
-        .and_then(Evidence::from_name)
-        .ok_or_else(|| refuse("`evidence` must be full, partial or none".into()))?;
     let payload_file = path.join(payload);
     Ok(Opened {
         payload: Payload::open(&payload_file)?,
         payload_file,
         dir: Some(path.to_path_buf()),
         scores: Some(path.join(SCORES)).filter(|folder| folder.is_dir()),
-        evidence,
+        about,
     })
 }
 
@@ -143,9 +112,10 @@ mod tests {
         std::fs::write(file("other.json"), "{}").unwrap();
         let opened = open(&file("p.json")).unwrap();
         assert_eq!(opened.dir.as_deref(), Some(folder.path()));
-        assert_eq!(opened.evidence, Evidence::Full);
+        let evidence = opened.about.get("evidence").and_then(Value::as_str);
+        assert_eq!(evidence, Some("full"));
         let opened = open(&file("other.json")).unwrap();
-        assert_eq!((opened.dir, opened.evidence), (None, Evidence::None));
+        assert_eq!((opened.dir, opened.about), (None, Value::Null));
     }
 
     #[test]

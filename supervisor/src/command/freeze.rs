@@ -6,11 +6,11 @@ use crate::render::{output, plain};
 use crate::rundir::durable;
 use proctor_protocol::canonical::Limits;
 use proctor_protocol::freeze::freeze;
-use proctor_protocol::input::read_json;
+use proctor_protocol::input::read_named_json;
 use proctor_protocol::object;
 
 pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
-    let manifest = read_json(&args.manifest, Limits::default())?;
+    let manifest = read_named_json(&args.manifest, Limits::default())?;
     let base = durable::parent(&args.manifest);
     let base = std::path::absolute(base)
         .map_err(|error| Error::input(format!("{}: {error}", base.display())))?;

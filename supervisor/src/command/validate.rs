@@ -4,7 +4,9 @@ use crate::bundle::{self, Evidence, open};
 use crate::cli::Validate;
 use crate::error::{Error, Exit};
 use crate::render::{output, plain};
-use proctor_protocol::bundle::{Validation, Verdict, validate};
+use proctor_protocol::bundle::{
+    Backing, Directory, Document, Finding, Payload, Validation, Verdict, check_directory, validate,
+};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::frozen::{DatasetEntry, LoadedEntry, Protocol};
 use proctor_protocol::object;
@@ -22,7 +24,16 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
         .transpose()
     {
         Ok(root) => root,
-        Err(problem) => return negative(args, "inventory", "", &problem.to_string()),
+        Err(problem) => {
+            let finding = Finding {
+                rule: "inventory",
+                at: String::new(),
+                problem: problem.to_string(),
+                expected: None,
+                found: None,
+            };
+            return refused(args, &finding);
+        }
     };
     let data = match &protocol {
         Some(protocol) if scores.is_some() => data_at_hand(protocol)?,
@@ -33,18 +44,45 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
         scores: scores.as_deref(),
         data: data.as_deref(),
     };
-    match validate(&opened.payload, &validation) {
-        Err(finding) => negative(args, finding.rule, &finding.at, &finding.problem),
-        Ok(verdict) => {
+    match judge(
+        opened.payload,
+        opened.dir.as_deref(),
+        &opened.about,
+        &validation,
+    ) {
+        Err(finding) => refused(args, &finding),
+        Ok((verdict, backing)) => {
             let seen = Seen {
                 root,
-                evidence: opened.evidence,
+                backing,
                 data: data.is_some(),
             };
             positive(args, &verdict, &seen)?;
             Ok(Exit::Success)
         }
     }
+}
+
+/// Judges a payload, and what lies around it when it is in a directory of ours.
+fn judge(
+    payload: Payload,
+    dir: Option<&Path>,
+    about: &Value,
+    validation: &Validation<'_>,
+) -> Result<(Verdict, Option<Backing>), Finding> {
+    let Some(root) = dir else {
+        return Ok((validate(&payload, validation)?, None));
+    };
+    let (document, verdict) = Document::accept(payload, validation)?;
+    let backing = check_directory(&Directory {
+        root,
+        about,
+        document: &document,
+        protocol: validation.protocol,
+        data: validation.data,
+        version: env!("CARGO_PKG_VERSION"),
+    })?;
+    Ok((verdict, Some(backing)))
 }
 
 /// The data of a protocol, checked against it; `None` when it has no paths or nothing lies there.
@@ -60,8 +98,16 @@ fn data_at_hand(protocol: &Protocol) -> Result<Option<Vec<LoadedEntry>>, Error> 
 /// What a positive verdict rests on beyond the payload.
 struct Seen {
     root: Option<String>,
-    evidence: Evidence,
+    /// Nothing of a bare payload.
+    backing: Option<Backing>,
     data: bool,
+}
+
+impl Seen {
+    fn evidence(&self) -> Evidence {
+        self.backing
+            .map_or(Evidence::None, |backing| backing.evidence)
+    }
 }
 
 fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error> {
@@ -69,7 +115,12 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
         let mut value = verdict.to_value();
         if let Value::Object(object) = &mut value {
             object.insert("root_sha256", seen.root.clone());
-            object.insert("evidence", seen.evidence.name());
+            object.insert("evidence", seen.evidence().name());
+            let backing = seen.backing;
+            object.insert("pages_compared", backing.map(|seen| seen.pages_compared));
+            object.insert("thresholds", backing.map(|seen| seen.thresholds));
+            let again = backing.map(|seen| seen.recomputed_thresholds);
+            object.insert("recomputed_thresholds", again);
             object.insert("compared_with_data", seen.data);
         }
         return output::print_json(&value);
@@ -99,28 +150,34 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
     if let Some(root) = &seen.root {
         let _ = writeln!(text, "root digest: {root}");
     }
-    let _ = writeln!(text, "evidence: {}", seen.evidence.name());
+    if let Some(backing) = &seen.backing {
+        if backing.thresholds > 0 {
+            let _ = writeln!(
+                text,
+                "thresholds: {}, computed again from validation scores: {}",
+                backing.thresholds, backing.recomputed_thresholds
+            );
+        }
+        if !backing.pages_compared {
+            text.push_str("pages: made by another version of proctor, so not compared\n");
+        }
+    }
+    let _ = writeln!(text, "evidence: {}", seen.evidence().name());
     output::print(&text)
 }
 
-fn negative(args: &Validate, rule: &str, at: &str, problem: &str) -> Result<Exit, Error> {
+fn refused(args: &Validate, finding: &Finding) -> Result<Exit, Error> {
     if args.report.json {
         output::print_json(&object! {
             "valid" => false,
-            "rule" => rule,
-            "at" => at,
-            "problem" => problem,
+            "rule" => finding.rule,
+            "at" => finding.at.as_str(),
+            "problem" => finding.problem.as_str(),
+            "expected" => finding.expected.clone(),
+            "found" => finding.found.clone(),
         })?;
     } else {
-        let place = if at.is_empty() {
-            String::new()
-        } else {
-            format!("{at}: ")
-        };
-        output::print(&format!(
-            "not valid: {}\n",
-            plain(&format!("{place}{problem}"))
-        ))?;
+        output::print(&format!("not valid: {}\n", plain(&finding.to_string())))?;
     }
     Ok(Exit::Negative)
 }

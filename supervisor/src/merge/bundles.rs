@@ -3,7 +3,9 @@
 use super::{about_bundle, write_document};
 use crate::bundle::{self, Builder, EVIDENCE, Evidence, Opened, SCORES, Sealed, open};
 use crate::error::Error;
-use proctor_protocol::bundle::{Artifact, Document, Payload, Validation, merge, stem};
+use proctor_protocol::bundle::{
+    Artifact, Directory, Document, Payload, Validation, check_directory, merge, stem,
+};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::frozen::Protocol;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,7 @@ pub fn merge_bundles(
 ) -> Result<MergedBundles, Error> {
     let mut opened = Vec::new();
     let mut documents = Vec::new();
+    let mut evidence = Vec::new();
     let mut notes = Vec::new();
     let mut first: Option<Protocol> = None;
     for input in inputs {
@@ -60,10 +63,12 @@ pub fn merge_bundles(
         if expected.is_none() {
             first = Some(embedded(&document, &bundle)?);
         }
-        if bundle.evidence != Evidence::Full {
-            let evidence = bundle.evidence.name();
-            notes.push(format!("{}: evidence: {evidence}", input.display()));
+        let level = evidence_of(&bundle, &document, protocol.or(first.as_ref()))?;
+        if level != Evidence::Full {
+            let word = level.name();
+            notes.push(format!("{}: evidence: {word}", input.display()));
         }
+        evidence.push(level);
         opened.push(bundle);
         documents.push(document);
     }
@@ -82,7 +87,7 @@ pub fn merge_bundles(
             copy_tree(&mut builder, &part, &folder)?;
         }
     }
-    let evidence = together(opened.iter().map(|bundle| bundle.evidence));
+    let evidence = together(evidence.into_iter());
     let sealed = builder.seal(&about_bundle(&merged, &stem, evidence))?;
     Ok(MergedBundles {
         bundle: sealed,
@@ -90,6 +95,28 @@ pub fn merge_bundles(
         page: Artifact::Html.file_name(&stem),
         notes,
     })
+}
+
+/// How much evidence a bundle has, everything around its payload compared with it.
+fn evidence_of(
+    bundle: &Opened,
+    document: &Document,
+    protocol: Option<&Protocol>,
+) -> Result<Evidence, Error> {
+    let Some(root) = &bundle.dir else {
+        return Ok(Evidence::None);
+    };
+    let directory = Directory {
+        root,
+        about: &bundle.about,
+        document,
+        protocol,
+        data: None,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    check_directory(&directory)
+        .map(|backing| backing.evidence)
+        .map_err(|finding| Error::input(format!("{}: {finding}", root.display())))
 }
 
 /// How much evidence there is of all bundles together.

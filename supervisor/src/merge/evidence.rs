@@ -1,13 +1,14 @@
 //! The files that prove how the scores came about: the plan, every attempt, validation scores, and how to run it again.
 
 use super::records::{MethodRecord, attempt_evidence};
-use crate::bundle::{Builder, EVIDENCE};
+use crate::bundle::{Builder, EVIDENCE, Evidence};
 use crate::error::Error;
 use crate::rundir::plan::Plan;
 use crate::rundir::state;
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
 
 /// Writes the evidence of a run. Nothing in it is a path of this machine.
 pub(super) fn write(
@@ -41,6 +42,23 @@ pub(super) fn write(
         }
     }
     Ok(())
+}
+
+/// How much the records prove: everything when each method that had to run has an attempt that ended.
+pub(super) fn level(methods: &[MethodRecord<'_>]) -> Evidence {
+    let ended = |record: &&MethodRecord<'_>| {
+        matches!(record.outcome, Outcome::NotApplicable(_))
+            || record
+                .counting()
+                .is_some_and(|attempt| attempt.terminal.is_some())
+    };
+    let all = methods.iter().filter(ended).count() == methods.len();
+    let any = methods.iter().any(|record| !record.attempts.is_empty());
+    match (all, any) {
+        (true, _) => Evidence::Full,
+        (false, true) => Evidence::Partial,
+        (false, false) => Evidence::None,
+    }
 }
 
 fn plan_evidence(plan: &Plan) -> Value {

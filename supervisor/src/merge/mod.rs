@@ -5,6 +5,8 @@ mod bundles;
 mod evidence;
 pub mod records;
 #[cfg(test)]
+mod tampered;
+#[cfg(test)]
 mod tests;
 
 pub use bundles::merge_bundles;
@@ -93,7 +95,8 @@ pub fn merge_run<'a>(
     let stem = stem(basename);
     write_document(&mut builder, &document, &stem)?;
     evidence::write(&mut builder, plan, &methods)?;
-    let sealed = builder.seal(&about_bundle(&document, &stem, Evidence::Full))?;
+    let about = about_bundle(&document, &stem, evidence::level(&methods));
+    let sealed = builder.seal(&about)?;
     Ok(Merged {
         bundle: sealed,
         document,

@@ -15,9 +15,9 @@ use proctor_protocol::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-struct Run {
-    folder: tempfile::TempDir,
-    plan: Plan,
+pub(super) struct Run {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) plan: Plan,
     loaded: Vec<LoadedEntry>,
 }
 
@@ -25,7 +25,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
 }
 
-fn run(methods: &str, manifest: &str) -> Run {
+pub(super) fn run(methods: &str, manifest: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("methods.json");
     std::fs::write(&file, methods).unwrap();
@@ -76,7 +76,13 @@ impl Run {
     }
 
     /// Writes an attempt that scored its first `answered` parts.
-    fn attempt(&self, method: &Method, number: u32, answered: usize, outcome: Option<Outcome>) {
+    pub(super) fn attempt(
+        &self,
+        method: &Method,
+        number: u32,
+        answered: usize,
+        outcome: Option<Outcome>,
+    ) {
         let dir = self
             .dir()
             .attempt_dir(&method.id, &AttemptId::local(number));
@@ -136,7 +142,7 @@ impl Run {
         }
     }
 
-    fn merge(&self) -> Merged<'_> {
+    pub(super) fn merge(&self) -> Merged<'_> {
         let parent = self.folder.path().join("out");
         merge_run(&self.dir(), &self.plan, &self.loaded, "board", &parent).unwrap()
     }
@@ -150,7 +156,7 @@ impl Run {
     }
 }
 
-fn collect(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+pub(super) fn collect(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = format!("{below}{}", entry.file_name().to_str().unwrap());

@@ -13,6 +13,7 @@ use super::SCORE;
 use crate::canonical::hex;
 use crate::dataset::Dataset;
 use crate::frozen::DatasetEntry;
+use crate::input::open_regular;
 use crate::metric::{PairMetrics, QueryMeans, RankedQuery, RetrievalMetrics};
 
 /// Longest record; ids are far shorter.
@@ -55,11 +56,67 @@ pub(crate) fn read_score_file(
     threshold: f64,
     dataset: Option<&Dataset>,
 ) -> Result<ScoreFile, String> {
-    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(|error| describe(&error))?;
-    if !file.metadata().map_err(|error| describe(&error))?.is_file() {
-        return Err(describe(&"is not a regular file"));
+    let mut items: Box<dyn Items> = match entry.family {
+        Family::Pair => Box::new(Pairs::new(dataset, threshold)),
+        Family::Retrieval => Box::new(Candidates::new(dataset, entry)),
+    };
+    let scanned = scan(path, items.as_mut())?;
+    let values = match scanned.trouble {
+        Some(trouble) => Err(trouble),
+        None => items
+            .finish()
+            .map_err(|problem| format!("{}: {problem}", path.display())),
+    };
+    Ok(ScoreFile {
+        sha256: scanned.sha256,
+        rows: scanned.rows,
+        columns: scanned.columns,
+        values,
+    })
+}
+
+/// The labels and scores of a pair score file, in file order.
+#[derive(Debug)]
+pub(crate) struct PairScores {
+    pub labels: Vec<u8>,
+    pub scores: Vec<f64>,
+}
+
+/// Reads a pair score file. With `dataset`, every row must be the pair at its place, with its frozen label.
+///
+/// # Errors
+/// The file cannot be read, or does not hold pairs with scores.
+pub(crate) fn read_pair_scores(
+    path: &Path,
+    dataset: Option<&Dataset>,
+) -> Result<PairScores, String> {
+    let mut items = Pairs::new(dataset, 0.5);
+    match scan(path, &mut items)?.trouble {
+        Some(trouble) => Err(trouble),
+        None => {
+            items
+                .check_count()
+                .map_err(|problem| format!("{}: {problem}", path.display()))?;
+            Ok(PairScores {
+                labels: items.labels,
+                scores: items.scores,
+            })
+        }
     }
+}
+
+/// What any score file has.
+struct Scanned {
+    sha256: String,
+    rows: u64,
+    columns: Vec<String>,
+    /// The first row that is no item, or the columns that are missing.
+    trouble: Option<String>,
+}
+
+fn scan(path: &Path, items: &mut dyn Items) -> Result<Scanned, String> {
+    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = open_regular(path).map_err(|error| describe(&error))?;
     let mut reader = ReaderBuilder::new()
         .flexible(true)
         .buffer_capacity(64 << 10)
@@ -72,10 +129,7 @@ pub(crate) fn read_score_file(
         .iter()
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect();
-    let mut items: Box<dyn Items> = match entry.family {
-        Family::Pair => Box::new(Pairs::new(&columns, dataset, threshold)),
-        Family::Retrieval => Box::new(Candidates::new(&columns, dataset, entry)),
-    };
+    items.read_header(&columns);
     let mut trouble = items.columns_missing();
     let mut rows = 0;
     let mut record = ByteRecord::new();
@@ -88,15 +142,11 @@ pub(crate) fn read_score_file(
         }
         rows += 1;
     }
-    let values = match trouble {
-        Some(trouble) => Err(trouble),
-        None => items.finish().map_err(|problem| describe(&problem)),
-    };
-    Ok(ScoreFile {
+    Ok(Scanned {
         sha256: hex(&reader.into_inner().hash.finalize()),
         rows,
         columns,
-        values,
+        trouble,
     })
 }
 
@@ -138,6 +188,8 @@ impl Read for Hashing {
 
 /// The items of one family as they come.
 trait Items {
+    /// Takes the header.
+    fn read_header(&mut self, columns: &[String]);
     /// The columns without which nothing can be computed.
     fn columns_missing(&self) -> Option<String>;
     /// Takes the item of a row, counted from 0.
@@ -205,21 +257,40 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn new(columns: &[String], dataset: Option<&'a Dataset>, threshold: f64) -> Self {
+    fn new(dataset: Option<&'a Dataset>, threshold: f64) -> Self {
         Self {
-            left: column(columns, "left_id"),
-            right: column(columns, "right_id"),
-            label: column(columns, "label"),
-            score: column(columns, SCORE),
+            left: None,
+            right: None,
+            label: None,
+            score: None,
             threshold,
             dataset,
             labels: Vec::new(),
             scores: Vec::new(),
         }
     }
+
+    /// Refuses a file that ends before the frozen dataset does.
+    fn check_count(&self) -> Result<(), String> {
+        match self.dataset {
+            Some(Dataset::Pair(data)) if data.left.len() != self.labels.len() => Err(format!(
+                "has {} pairs, but the frozen dataset has {}",
+                self.labels.len(),
+                data.left.len()
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Items for Pairs<'_> {
+    fn read_header(&mut self, columns: &[String]) {
+        self.left = column(columns, "left_id");
+        self.right = column(columns, "right_id");
+        self.label = column(columns, "label");
+        self.score = column(columns, SCORE);
+    }
+
     fn columns_missing(&self) -> Option<String> {
         missing(&[
             ("left_id", self.left),
@@ -281,12 +352,12 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn new(columns: &[String], dataset: Option<&'a Dataset>, entry: &DatasetEntry) -> Self {
+    fn new(dataset: Option<&'a Dataset>, entry: &DatasetEntry) -> Self {
         Self {
-            query: column(columns, "query_id"),
-            document: column(columns, "document_id"),
-            relevance: column(columns, "relevance"),
-            score: column(columns, SCORE),
+            query: None,
+            document: None,
+            relevance: None,
+            score: None,
             k: entry.k,
             declared_queries: entry.count("queries"),
             place: dataset.map(|dataset| FrozenPlace::new(dataset, entry.exclude_same_file)),
@@ -330,6 +401,13 @@ impl<'a> Candidates<'a> {
 }
 
 impl Items for Candidates<'_> {
+    fn read_header(&mut self, columns: &[String]) {
+        self.query = column(columns, "query_id");
+        self.document = column(columns, "document_id");
+        self.relevance = column(columns, "relevance");
+        self.score = column(columns, SCORE);
+    }
+
     fn columns_missing(&self) -> Option<String> {
         missing(&[
             ("query_id", self.query),

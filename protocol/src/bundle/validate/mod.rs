@@ -6,6 +6,7 @@ mod identity;
 mod ranks;
 mod rows;
 mod scores;
+mod supervised;
 mod totals;
 
 use std::path::Path;
@@ -103,6 +104,7 @@ pub(super) fn check(payload: &Payload, options: &Validation<'_>) -> Result<Check
     raw_rows.check_reason_column()?;
     let table = aggregate(&rows, &expected_datasets(protocol));
     totals::check_aggregate(&table, &raw_aggregate, raw_rows.has(Column::Status))?;
+    supervised::check_supervised(metadata, protocol, &methods, &rows)?;
     let recomputed_rows = recomputed.check(&rows, protocol)?;
     let verdict = Verdict {
         protocol_id: protocol.id().to_owned(),

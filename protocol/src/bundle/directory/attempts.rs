@@ -1,0 +1,320 @@
+//! The records of attempts against what the payload says of its methods.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::{Directory, Evidence, below, entries, name};
+use crate::bundle::Finding;
+use crate::canonical::{Limits, Value, canonical, float_text};
+use crate::frozen::Protocol;
+use crate::input::read_json;
+use crate::outcome::Outcome;
+use crate::report::{Row, Status};
+
+const RULE: &str = "evidence";
+const SCHEMA: &str = "proctor.attempt/1";
+
+/// A record is small: a checkpoint for every dataset, and the facts of one process.
+const LIMITS: Limits = Limits {
+    bytes: 64 << 20,
+    depth: 32,
+    nodes: 2_000_000,
+};
+
+/// Fields of an entry of `supervised_executions` that the terminal record has under the same name.
+const TERMINAL_FIELDS: [&str; 9] = [
+    "outcome",
+    "wall_seconds",
+    "boottime_seconds",
+    "cpu_seconds",
+    "cpu_exact",
+    "isolation",
+    "facts",
+    "worker",
+    "ended_utc",
+];
+
+/// A record of an attempt.
+struct Record {
+    /// Where it is, for messages.
+    shown: String,
+    value: Value,
+}
+
+impl Record {
+    fn finding(&self, field: &str, problem: &str) -> Finding {
+        Finding::new(RULE, format!("{}: {field}", self.shown), problem)
+    }
+
+    fn field(&self, path: &[&str]) -> &Value {
+        get(&self.value, path)
+    }
+}
+
+fn get<'a>(mut value: &'a Value, path: &[&str]) -> &'a Value {
+    for key in path {
+        value = value.get(key).unwrap_or(&Value::Null);
+    }
+    value
+}
+
+/// Compares every record with the payload; how much evidence they are.
+pub(super) fn check(
+    directory: &Directory<'_>,
+    protocol: &Protocol,
+    folders: &[PathBuf],
+) -> Result<Evidence, Finding> {
+    let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    for folder in folders {
+        for of_method in entries(&folder.join("attempts"))? {
+            for path in entries(&of_method)? {
+                let record = read(directory.root, &path)?;
+                let id = name(&of_method).to_owned();
+                records.entry(id).or_default().push(record);
+            }
+        }
+    }
+    let methods = Methods::of(directory);
+    if let Some((id, records)) = records
+        .iter()
+        .find(|(id, _)| !methods.rows.contains_key(id.as_str()))
+    {
+        let shown = records.first().map_or("", |record| &record.shown);
+        let problem = format!("is of method {id}, which is not in the payload");
+        return Err(Finding::new(RULE, shown, problem));
+    }
+    let (mut proved, mut unproved) = (0_usize, 0_usize);
+    for (id, rows) in &methods.rows {
+        let entry = methods.entries.get(id).copied();
+        match records.get(*id) {
+            None if never_ran(entry, rows) => {}
+            None => unproved += 1,
+            Some(records) => {
+                let whole = Judged {
+                    protocol,
+                    id,
+                    entry,
+                    rows,
+                }
+                .check(records)?;
+                *(if whole { &mut proved } else { &mut unproved }) += 1;
+            }
+        }
+    }
+    Ok(match (proved, unproved, records.is_empty()) {
+        (_, 0, _) => Evidence::Full,
+        (0, _, true) => Evidence::None,
+        _ => Evidence::Partial,
+    })
+}
+
+fn read(root: &Path, path: &Path) -> Result<Record, Finding> {
+    let shown = below(root, path).into_owned();
+    let value = read_json(path, LIMITS)
+        .map_err(|error| Finding::new(RULE, shown.as_str(), error.to_string()))?;
+    let record = Record { shown, value };
+    if record.field(&["schema"]).as_str() != Some(SCHEMA) {
+        return Err(record.finding("schema", &format!("must be {SCHEMA:?}")));
+    }
+    Ok(record)
+}
+
+/// True of a method to which nothing applies: no worker was started for it.
+fn never_ran(entry: Option<(usize, &Value)>, rows: &[&Row]) -> bool {
+    let outcome = entry.and_then(|(_, entry)| Outcome::from_value(entry.get("outcome")?));
+    matches!(outcome, Some(Outcome::NotApplicable(_)))
+        && rows
+            .iter()
+            .all(|row| row.status == Some(Status::NotApplicable))
+}
+
+/// What the payload says of each method.
+struct Methods<'a> {
+    rows: BTreeMap<&'a str, Vec<&'a Row>>,
+    /// The entry of `supervised_executions`, with its place.
+    entries: HashMap<&'a str, (usize, &'a Value)>,
+}
+
+impl<'a> Methods<'a> {
+    fn of(directory: &Directory<'a>) -> Self {
+        let mut rows: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+        for row in directory.document.rows() {
+            rows.entry(&row.algorithm_id).or_default().push(row);
+        }
+        let list = directory.document.metadata().get("supervised_executions");
+        let list = list.and_then(Value::as_array).unwrap_or_default();
+        let id = |entry: &'a Value| entry.get("algorithm_id").and_then(Value::as_str);
+        let entries = list
+            .iter()
+            .enumerate()
+            .filter_map(|(at, entry)| Some((id(entry)?, (at, entry))));
+        Self {
+            rows,
+            entries: entries.collect(),
+        }
+    }
+}
+
+/// A method and its records.
+struct Judged<'a> {
+    protocol: &'a Protocol,
+    id: &'a str,
+    entry: Option<(usize, &'a Value)>,
+    rows: &'a [&'a Row],
+}
+
+impl Judged<'_> {
+    /// True when the records hold the whole attempt that counts.
+    fn check(&self, records: &[Record]) -> Result<bool, Finding> {
+        let mut counting = records
+            .iter()
+            .filter(|record| record.field(&["counts"]).as_bool() == Some(true));
+        let one = counting.next();
+        if let Some(other) = counting.next() {
+            return Err(other.finding("counts", "another attempt of the method counts already"));
+        }
+        let Some((at, entry)) = self.entry else {
+            let at = "metadata.supervised_executions";
+            let shown = records.first().map_or("", |record| &record.shown);
+            let problem = format!("has no entry of method {}, which {shown} is about", self.id);
+            return Err(Finding::new(RULE, at, problem));
+        };
+        let place = |field: &str| format!("metadata.supervised_executions[{at}].{field}");
+        let same = |field: &str, found: &Value, record: &Record, expected: &Value| {
+            if found == expected {
+                return Ok(());
+            }
+            let why = format!("{} says", record.shown);
+            let expected = canonical(expected);
+            Err(Finding::differs(
+                RULE,
+                place(field),
+                (&expected, &why),
+                &canonical(found),
+            ))
+        };
+        let attempts = get(entry, &["attempts"]);
+        if *attempts != Value::from(records.len()) {
+            let why = format!("records in evidence/attempts/{}:", self.id);
+            let expected = records.len().to_string();
+            return Err(Finding::differs(
+                RULE,
+                place("attempts"),
+                (&expected, &why),
+                &canonical(attempts),
+            ));
+        }
+        let Some(record) = one else {
+            return Ok(false);
+        };
+        same(
+            "attempt",
+            get(entry, &["attempt"]),
+            record,
+            record.field(&["attempt"]),
+        )?;
+        for field in ["host", "started_utc"] {
+            same(
+                field,
+                get(entry, &[field]),
+                record,
+                record.field(&["started", field]),
+            )?;
+        }
+        self.check_started(record)?;
+        if record.field(&["terminal"]).is_null() {
+            if get(entry, &["charged"]).as_bool() != Some(false) {
+                let problem = "must be false: the attempt that counts has no terminal record";
+                return Err(Finding::new(RULE, place("charged"), problem));
+            }
+            self.check_rows(record)?;
+            return Ok(false);
+        }
+        for field in TERMINAL_FIELDS {
+            same(
+                field,
+                get(entry, &[field]),
+                record,
+                record.field(&["terminal", field]),
+            )?;
+        }
+        for field in ["exit_code", "signal"] {
+            same(
+                field,
+                get(entry, &[field]),
+                record,
+                record.field(&["terminal", "ended_as", field]),
+            )?;
+        }
+        self.check_rows(record)?;
+        Ok(true)
+    }
+
+    fn check_started(&self, record: &Record) -> Result<(), Finding> {
+        let found = record.field(&["started", "method_id"]);
+        if found.as_str() != Some(self.id) {
+            return Err(record.finding("started.method_id", "is another method"));
+        }
+        let budget = record.field(&["started", "budget_seconds"]);
+        let frozen = self.protocol.max_method_seconds();
+        if budget.as_number() != Some(frozen) {
+            let at = format!("{}: started.budget_seconds", record.shown);
+            let frozen = float_text(frozen);
+            return Err(Finding::differs(
+                RULE,
+                at,
+                (&frozen, "the protocol says"),
+                &canonical(budget),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Every dataset with scores has its checkpoint, with its seconds.
+    fn check_rows(&self, record: &Record) -> Result<(), Finding> {
+        let checkpoints = record
+            .field(&["checkpoints"])
+            .as_array()
+            .unwrap_or_default();
+        let mut seconds: HashMap<i64, (f64, Option<i64>)> = HashMap::new();
+        for checkpoint in checkpoints {
+            let text = |key| get(checkpoint, &[key]).as_str();
+            let number = |key| get(checkpoint, &[key]).as_number();
+            let dataset = get(checkpoint, &["dataset"]).as_int();
+            if let (Some("test"), Some(dataset), Some(elapsed)) =
+                (text("role"), dataset, number("elapsed_seconds"))
+            {
+                seconds.insert(dataset, (elapsed, get(checkpoint, &["items"]).as_int()));
+            }
+        }
+        for row in self.rows.iter().filter(|row| row.sample_count > 0) {
+            let datasets = self.protocol.datasets();
+            let dataset = datasets
+                .iter()
+                .position(|entry| *entry.name == *row.dataset_name);
+            let dataset = dataset.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1);
+            let shown = |field: &str| {
+                let (metric, name, data) = (&row.metric, &row.algorithm_name, &row.dataset_name);
+                format!("per_dataset: {field} for {metric} of {name:?} on {data:?}")
+            };
+            match seconds.get(&dataset) {
+                Some((elapsed, Some(_))) if *elapsed == row.elapsed_seconds => {}
+                Some((elapsed, Some(_))) => {
+                    let why = format!("{} says", record.shown);
+                    return Err(Finding::differs(
+                        RULE,
+                        shown("elapsed_seconds"),
+                        (&float_text(*elapsed), &why),
+                        &float_text(row.elapsed_seconds),
+                    ));
+                }
+                _ => {
+                    let problem =
+                        format!("is there, but {} has no checkpoint of scores", record.shown);
+                    return Err(Finding::new(RULE, shown("score"), problem));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Bundles edited by somebody who made the inventory honest again.
+
+use super::merge_bundles;
+use super::tests::{Run, collect, run};
+use proctor_protocol::bundle::{InventoryRow, inventory_value};
+use proctor_protocol::canonical::{Value, pretty, read, sha256_hex};
+use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A bundle of a completed and a timed-out method.
+struct Bundle {
+    run: Run,
+    path: PathBuf,
+}
+
+fn bundle() -> Bundle {
+    let run = run(r#"["Levenshtein", "GST"]"#, "manifest.validation.json");
+    run.attempt(&run.plan.methods[0], 1, 4, Some(Outcome::Completed));
+    run.attempt(&run.plan.methods[1], 1, 3, Some(Outcome::Timeout));
+    let path = run.folder.path().join("published");
+    run.merge().bundle.publish(&path).unwrap();
+    Bundle { run, path }
+}
+
+impl Bundle {
+    fn edit_text(&self, file: &str, edit: impl FnOnce(String) -> String) {
+        let path = self.path.join(file);
+        let before = fs::read_to_string(&path).unwrap();
+        let after = edit(before.clone());
+        assert_ne!(before, after, "the edit of {file} changes nothing");
+        fs::write(path, after).unwrap();
+    }
+
+    fn edit_json(&self, file: &str, edit: impl FnOnce(&mut Value)) {
+        self.edit_text(file, |text| {
+            let mut value = read(text.as_bytes()).unwrap();
+            edit(&mut value);
+            pretty(&value)
+        });
+    }
+
+    /// Edits the payload's metadata.
+    fn edit(&self, edit: impl FnOnce(&mut Value)) {
+        self.edit_json("board.json", |payload| edit(member(payload, "metadata")));
+    }
+
+    /// The path of the only record of a method, below the bundle.
+    fn record(&self, method: usize) -> String {
+        let id = &self.run.plan.methods[method].id;
+        format!("evidence/attempts/{id}/0001.local.r0.json")
+    }
+
+    /// Makes the inventory honest, and judges.
+    fn judged(&self) -> Result<Vec<String>, String> {
+        reseal(&self.path);
+        let parent = self.run.folder.path().join("judged");
+        merge_bundles(std::slice::from_ref(&self.path), None, None, &parent)
+            .map(|merged| merged.notes)
+            .map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn refused(&self, words: &[&str]) {
+        let text = self.judged().expect_err("must be refused");
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in {text}");
+        }
+    }
+}
+
+fn reseal(folder: &Path) {
+    fs::remove_file(folder.join("inventory.json")).unwrap();
+    let mut files = BTreeMap::new();
+    collect(folder, "", &mut files);
+    let rows: Vec<InventoryRow> = files
+        .into_iter()
+        .map(|(path, bytes)| InventoryRow {
+            path,
+            sha256: sha256_hex(&bytes),
+            size_bytes: bytes.len() as u64,
+        })
+        .collect();
+    fs::write(
+        folder.join("inventory.json"),
+        pretty(&inventory_value(&rows)),
+    )
+    .unwrap();
+}
+
+fn member<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
+    value.as_object_mut().unwrap().get_mut(key).unwrap()
+}
+
+fn item(value: &mut Value, at: usize) -> &mut Value {
+    &mut value.as_array_mut().unwrap()[at]
+}
+
+fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
+    value.as_object_mut().unwrap().insert(key, to);
+}
+
+fn supervised(metadata: &mut Value, at: usize) -> &mut Value {
+    item(member(metadata, "supervised_executions"), at)
+}
+
+#[test]
+fn an_untouched_bundle_is_accepted_with_all_its_evidence() {
+    assert_eq!(bundle().judged().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_bundle_says_of_an_attempt_is_held_to_its_record() {
+    let cases: [(&str, Value, &str); 6] = [
+        ("wall_seconds", 1.5.into(), "1.5"),
+        ("boottime_seconds", 1.5.into(), "1.5"),
+        ("budget_seconds", 30.0.into(), "30.0"),
+        ("facts", object! { "late_rows" => 1i64 }, "late_rows"),
+        ("isolation", object! { "rung" => "K4" }, "K4"),
+        ("host", "elsewhere".into(), "elsewhere"),
+    ];
+    for (field, value, word) in cases {
+        let bundle = bundle();
+        bundle.edit(|metadata| set(supervised(metadata, 0), field, value));
+        bundle.refused(&[field, word]);
+    }
+}
+
+#[test]
+fn a_changed_outcome_is_seen_with_and_without_its_failure() {
+    let bundle = bundle();
+    bundle.edit(|metadata| {
+        set(
+            supervised(metadata, 1),
+            "outcome",
+            Outcome::Completed.to_value(),
+        );
+    });
+    bundle.refused(&["supervised_executions[1].outcome", "completed", "failed"]);
+
+    // The other failure is told everywhere in the payload, but not in the record.
+    let bundle = self::bundle();
+    bundle.edit(|metadata| {
+        let outcome = Outcome::Signal(11);
+        set(supervised(metadata, 1), "outcome", outcome.to_value());
+        let failure = item(member(metadata, "execution_failures"), 0);
+        set(failure, "error", outcome.error_text(1.0).unwrap());
+    });
+    bundle.refused(&[
+        "supervised_executions[1].outcome",
+        "0001.local.r0",
+        "timeout",
+    ]);
+}
+
+#[test]
+fn emptied_lists_are_seen() {
+    for (list, words) in [
+        ("supervised_executions", "has no entry of method"),
+        ("execution_failures", "has no entry of method"),
+        ("thresholds", "thresholds"),
+    ] {
+        let bundle = bundle();
+        bundle.edit(|metadata| set(metadata, list, Vec::<Value>::new()));
+        bundle.refused(&[list, words]);
+    }
+}
+
+#[test]
+fn pages_and_tables_are_made_again_and_compared() {
+    for (file, from, to) in [
+        ("board.html", "Levenshtein", "Best"),
+        ("board_details.html", "Levenshtein", "Best"),
+        ("board_per_dataset.csv", "completed", "failed"),
+        ("board_aggregate.csv", "True", "False"),
+        ("board_reproducibility.json", "Linux", "Plan9"),
+    ] {
+        let bundle = bundle();
+        bundle.edit_text(file, |text| text.replacen(from, to, 1));
+        bundle.refused(&[file, "line "]);
+    }
+    let bundle = bundle();
+    bundle.edit_text("board_aggregate.csv", |text| text + "more\n");
+    bundle.refused(&["board_aggregate.csv", "the end of the file", "more"]);
+    let bundle = self::bundle();
+    fs::remove_file(bundle.path.join("board.html")).unwrap();
+    bundle.refused(&["board.html"]);
+}
+
+#[test]
+fn evidence_is_derived_from_the_records() {
+    let bundle = bundle();
+    fs::remove_file(bundle.path.join(bundle.record(0))).unwrap();
+    bundle.refused(&["evidence", "full", "partial"]);
+    bundle.edit_json("bundle.json", |about| set(about, "evidence", "partial"));
+    let notes = bundle.judged().unwrap();
+    assert!(notes[0].contains("evidence: partial"), "{notes:?}");
+
+    let bundle = self::bundle();
+    bundle.edit_json(&bundle.record(1), |record| {
+        set(record, "terminal", Value::Null)
+    });
+    bundle.refused(&["charged", "no terminal record"]);
+
+    let bundle = self::bundle();
+    bundle.edit_json(&bundle.record(0), |record| {
+        set(record, "checkpoints", Vec::<Value>::new());
+    });
+    bundle.refused(&["score for", "no checkpoint"]);
+
+    let bundle = self::bundle();
+    bundle.edit_json(&bundle.record(0), |record| {
+        set(
+            item(member(record, "checkpoints"), 1),
+            "elapsed_seconds",
+            0.25,
+        );
+    });
+    bundle.refused(&["elapsed_seconds for", "0.25"]);
+}
+
+#[test]
+fn what_bundle_json_says_is_held_to_the_payload() {
+    for (field, value) in [
+        ("complete", Value::Bool(false)),
+        ("benchmark_id", "other".into()),
+        ("evidence", "everything".into()),
+    ] {
+        let bundle = bundle();
+        bundle.edit_json("bundle.json", |about| set(about, field, value));
+        bundle.refused(&["bundle.json", field]);
+    }
+}
+
+#[test]
+fn thresholds_are_calibrated_again_from_validation_scores() {
+    let bundle = bundle();
+    let folder = bundle.path.join("evidence/validation");
+    let files = fs::read_dir(&folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let mut count = 0;
+    for file in files {
+        // Every score moves, so every threshold does.
+        let text = fs::read_to_string(&file).unwrap();
+        let moved = text
+            .lines()
+            .enumerate()
+            .map(|(n, line)| match line.rsplit_once(',') {
+                Some((head, score)) if n > 0 => {
+                    format!("{head},{:?}\n", score.parse::<f64>().unwrap() + 1.0)
+                }
+                _ => format!("{line}\n"),
+            });
+        fs::write(&file, moved.collect::<String>()).unwrap();
+        count += 1;
+    }
+    assert!(count > 0);
+    bundle.refused(&["metadata.thresholds of", "evidence/validation/"]);
+}
