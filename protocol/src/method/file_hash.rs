@@ -9,7 +9,10 @@ use crate::canonical::hex;
 use crate::input::open_regular;
 
 /// The lower-case hex SHA-256 of a regular file. Anything else (a folder, a pipe that would block) is an error.
-pub(super) fn sha256_file(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// The file cannot be read, or is no regular file.
+pub fn sha256_file(path: &Path) -> io::Result<String> {
     let mut file = open_regular(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use defaults::MATHEEL_VERSION;
 pub use eligibility::{excluded_datasets, exclusion_reason};
+pub use file_hash::sha256_file;
 pub use preset::preset_names;
 pub use program::SEARCH_PATH;
 pub use to_serde::to_serde;

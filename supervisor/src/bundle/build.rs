@@ -2,6 +2,7 @@
 
 use super::{BUNDLE_FILE, INVENTORY_FILE};
 use crate::rundir::durable::{self, At, DiskError, DiskResult};
+use crate::rundir::regular;
 use proctor_protocol::bundle::{InventoryRow, inventory_root, inventory_value};
 use proctor_protocol::canonical::{Value, hex, pretty};
 use sha2::{Digest, Sha256};
@@ -107,7 +108,7 @@ impl Builder {
     /// # Errors
     /// The system refused to read or to write.
     pub fn copy(&mut self, path: &str, from: &Path) -> DiskResult<()> {
-        let mut source = File::open(from).at("open", from)?;
+        let mut source = regular::open(from).at("open", from)?;
         self.file(path, |out| io::copy(&mut source, out).map(|_| ()))
     }
 

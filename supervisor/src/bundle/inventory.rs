@@ -1,7 +1,7 @@
 //! Checking a bundle directory against its inventory.
 
 use super::INVENTORY_FILE;
-use crate::run::host::file_sha256;
+use crate::rundir::regular;
 use proctor_protocol::bundle::{InventoryRow, inventory_root};
 use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
@@ -117,7 +117,7 @@ fn walk(dir: &Path, below: &str, rows: &mut Vec<InventoryRow>) -> Result<(), Inv
         } else if kind.is_file() {
             let size_bytes = entry.metadata().map_err(unreadable)?.len();
             let sha256 =
-                file_sha256(&entry.path()).map_err(|source| InventoryProblem::Unreadable {
+                regular::sha256(&entry.path()).map_err(|source| InventoryProblem::Unreadable {
                     path: entry.path(),
                     source,
                 })?;

@@ -1,5 +1,6 @@
 //! `proctor freeze`
 
+use super::target;
 use crate::cli::Freeze;
 use crate::error::{Error, Exit};
 use crate::render::{output, plain};
@@ -10,6 +11,7 @@ use proctor_protocol::input::read_named_json;
 use proctor_protocol::object;
 
 pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
+    target::file(&args.output, &[&args.manifest])?;
     let manifest = read_named_json(&args.manifest, Limits::default())?;
     let base = durable::parent(&args.manifest);
     let base = std::path::absolute(base)

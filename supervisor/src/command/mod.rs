@@ -9,6 +9,7 @@ mod methods;
 mod protocol;
 mod run;
 mod status;
+mod target;
 mod validate;
 
 use crate::cli::Command;

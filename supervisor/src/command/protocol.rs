@@ -1,5 +1,6 @@
 //! `proctor protocol export`
 
+use super::target;
 use crate::cli::{ProtocolCommand, ProtocolExport};
 use crate::error::{Error, Exit};
 use crate::render::{output, plain};
@@ -13,6 +14,9 @@ pub(super) fn execute(command: &ProtocolCommand) -> Result<Exit, Error> {
 }
 
 fn export(args: &ProtocolExport) -> Result<Exit, Error> {
+    if let Some(file) = &args.output {
+        target::file(file, &[&args.protocol])?;
+    }
     let text = Protocol::load(&args.protocol)?.export();
     if let Some(file) = &args.output {
         durable::write_file(file, text.as_bytes())?;

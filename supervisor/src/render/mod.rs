@@ -27,9 +27,25 @@ pub fn plain(text: &str) -> String {
     out
 }
 
+/// The most characters of somebody's text that a message repeats.
+const BRIEF: usize = 200;
+
+/// [`plain`] text, cut where it is long: for names and paths that a message repeats.
+pub fn brief(text: &str) -> String {
+    let mut characters = text.chars();
+    let start: String = characters.by_ref().take(BRIEF).collect();
+    let mut out = plain(&start);
+    if characters.next().is_some() {
+        out.push_str("...");
+    }
+    out
+}
+
 /// Seconds for people: `0.042 s`, `12.3 s`, `4 min 05 s`.
 pub fn seconds(value: f64) -> String {
-    if value < 10.0 {
+    if value >= 1e9 || (value > 0.0 && value < 0.0005) {
+        format!("{value:e} s")
+    } else if value < 10.0 {
         format!("{value:.3} s")
     } else if value < 120.0 {
         format!("{value:.1} s")
@@ -53,9 +69,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_long_is_cut() {
+        assert_eq!(brief("a\nb"), "a\\u{a}b");
+        assert_eq!(brief(&"x".repeat(10_000)), "x".repeat(200) + "...");
+    }
+
+    #[test]
     fn seconds_are_short() {
         assert_eq!(seconds(0.0421), "0.042 s");
         assert_eq!(seconds(12.34), "12.3 s");
         assert_eq!(seconds(245.2), "4 min 05 s");
+        assert_eq!(
+            (seconds(1e308), seconds(1e-320)),
+            ("1e308 s".into(), "1e-320 s".into())
+        );
+        assert_eq!(seconds(0.0), "0.000 s");
     }
 }

@@ -145,6 +145,9 @@ impl Progress {
 
 /// Seconds in a form that does not jump about: `7 s`, `4:05`, `1:04:05`.
 fn clock(seconds: f64) -> String {
+    if seconds >= 1e9 {
+        return super::seconds(seconds);
+    }
     let whole = seconds.round() as u64;
     match whole {
         0..60 => format!("{whole} s"),

@@ -1,9 +1,9 @@
 //! How an attempt ended, in one sentence with its numbers.
 
 use super::seconds;
-use crate::rundir::Part;
 use crate::rundir::plan::datasets;
 use crate::rundir::state::Attempt;
+use crate::rundir::{Part, regular};
 use proctor_protocol::outcome::Outcome;
 use std::path::Path;
 
@@ -89,7 +89,7 @@ pub fn sentence(outcome: &Outcome, numbers: Numbers) -> String {
 /// The last `lines` lines of a log, for people; empty when there is none.
 pub fn tail(log: &Path, lines: usize) -> Vec<String> {
     // The room caps the log, so reading it whole is bounded.
-    let Ok(bytes) = std::fs::read(log) else {
+    let Ok(bytes) = regular::read(log) else {
         return Vec::new();
     };
     let text = String::from_utf8_lossy(&bytes);

@@ -99,7 +99,8 @@ impl Desk {
             &self.dir,
         )?;
         let room = self.room(plan, method, cores);
-        let budget = Duration::from_secs_f64(plan.policy.budget_seconds);
+        let budget =
+            Duration::try_from_secs_f64(plan.policy.budget_seconds).unwrap_or(Duration::MAX);
         let ending = attempt::run(&room, budget, &mut exam, control);
         let terminal = terminal(&ending);
         let text = pretty(&terminal.to_value());

@@ -3,9 +3,7 @@
 use crate::rundir::plan::Machine;
 use nix::sys::utsname::UtsName;
 use proctor_protocol::canonical::hex;
-use sha2::{Digest, Sha256};
 use std::io::{self, Read};
-use std::path::Path;
 
 /// The wall clock, to the second, in UTC: for people, never for durations.
 pub fn now_utc() -> String {
@@ -54,24 +52,6 @@ pub fn random_hex(bytes: usize) -> io::Result<String> {
     Ok(hex(&random))
 }
 
-/// SHA-256 of a file, read in pieces.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn file_sha256(path: &Path) -> io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok(hex(&hash.finalize())),
-            Ok(count) => hash.update(&piece[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 /// The cores this process may use, in ascending order.
 ///
 /// # Errors
@@ -87,17 +67,6 @@ pub fn usable_cores() -> io::Result<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_hashes_to_the_known_digest() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("abc");
-        std::fs::write(&path, "abc").unwrap();
-        assert_eq!(
-            file_sha256(&path).unwrap(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
 
     #[test]
     fn times_are_whole_seconds_in_utc() {

@@ -15,10 +15,10 @@ use crate::attempt::Control;
 use crate::error::Error;
 use crate::render::progress::{Entry, Progress};
 use crate::render::sentence::{Numbers, tail};
-use crate::rundir::durable;
 use crate::rundir::plan::{self, Plan, datasets, parts};
 use crate::rundir::record::{AttemptId, Part, Role, Terminal};
 use crate::rundir::state::{self, Heartbeat};
+use crate::rundir::{durable, regular};
 use crate::schedule::{Schedule, Start};
 use attempt::{AttemptError, Desk};
 use live::Live;
@@ -27,6 +27,7 @@ use proctor_protocol::dataset::Dataset;
 use proctor_protocol::outcome::Outcome;
 use signals::Stop;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
@@ -48,7 +49,7 @@ pub fn freeze_plan(prepared: &Prepared, command_line: Vec<String>) -> Result<Pla
         host::random_hex(bytes)
             .map_err(|error| Error::Infrastructure(format!("no randomness: {error}")))
     };
-    let own = std::env::current_exe().and_then(|path| host::file_sha256(&path));
+    let own = std::env::current_exe().and_then(|path| regular::sha256(&path));
     let plan = Plan {
         run_id: random(6)?,
         nonce: random(16)?,
@@ -65,8 +66,15 @@ pub fn freeze_plan(prepared: &Prepared, command_line: Vec<String>) -> Result<Pla
         machine: host::machine(),
     };
     durable::create_dir_all(prepared.run.root())?;
-    plan.write(&prepared.run)?;
-    Ok(plan)
+    match plan.write(&prepared.run) {
+        Err(error) if error.source.kind() == ErrorKind::AlreadyExists => {
+            Err(Error::input(format!(
+                "--output {}: another run is using it; name another directory",
+                prepared.run.root().display()
+            )))
+        }
+        written => Ok(written.map(|()| plan)?),
+    }
 }
 
 /// An attempt that runs.

@@ -4,10 +4,11 @@
 use super::handshake::greet;
 use super::{host, worker};
 use crate::error::Error;
+use crate::render::brief;
 use crate::room::{self, Probe};
 use crate::rundir::RunDir;
-use crate::rundir::durable;
 use crate::rundir::plan::{Policy, WorkerBinary, parts};
+use crate::rundir::{durable, regular};
 use crate::schedule::core_sets;
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{DatasetEntry, LoadedEntry, Protocol};
@@ -154,18 +155,27 @@ fn runnable(methods: &[Method]) -> Result<(), Error> {
 /// # Errors
 /// It is a file, cannot be read, or is not empty.
 pub fn empty_or_absent(path: &Path, option: &str) -> Result<(), Error> {
-    let mut entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => {
-            return Err(Error::input(format!(
-                "{option} {}: {error}",
-                path.display()
-            )));
-        }
+    let refuse = |problem: &str| {
+        let name = brief(&path.display().to_string());
+        Err(Error::input(format!("{option} {name}: {problem}")))
     };
-    if entries.next().is_none() {
-        return Ok(());
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {}
+        Ok(found) => {
+            return refuse(&format!(
+                "is {}; name a directory that is empty or does not exist",
+                durable::kind(&found)
+            ));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return can_be_made(path, option);
+        }
+        Err(error) => return refuse(&error.to_string()),
+    }
+    match std::fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
+        Err(error) => return refuse(&error.to_string()),
     }
     let hint = if path.join("run.json").exists() {
         "it holds a run already (`proctor status` shows it, `proctor merge` makes its bundle)"
@@ -176,6 +186,26 @@ pub fn empty_or_absent(path: &Path, option: &str) -> Result<(), Error> {
         "{option} {}: {hint}; name a directory that is empty or does not exist",
         path.display()
     )))
+}
+
+/// Tries to make a directory (of another name) where this one would be made, so that what is wrong with the place is
+/// said before anything is read or run.
+fn can_be_made(path: &Path, option: &str) -> Result<(), Error> {
+    let mut folders = path.ancestors().skip(1);
+    let there = folders.find(|folder| folder.exists());
+    let there = there.unwrap_or(Path::new("."));
+    let tried = tempfile::Builder::new()
+        .prefix(".proctor-")
+        .tempdir_in(there);
+    tried.map(|_| ()).map_err(|error| {
+        let name = brief(&path.display().to_string());
+        // The kind alone: the whole error would name the directory of the trial.
+        let cause = error.kind();
+        let there = brief(&there.display().to_string());
+        Error::input(format!(
+            "{option} {name}: no directory can be made in {there}: {cause}"
+        ))
+    })
 }
 
 /// Bytes a labelled score row takes in a bundle, generously.
@@ -227,7 +257,7 @@ fn worker_binary(methods: &[Method], given: Option<&Path>) -> Result<WorkerBinar
         });
     }
     let path = worker::find(given)?;
-    let sha256 = host::file_sha256(&path)
+    let sha256 = regular::sha256(&path)
         .map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
     Ok(WorkerBinary {
         path: Some(path),
@@ -250,6 +280,26 @@ mod tests {
         let text = empty_or_absent(&path, "--output").unwrap_err().to_string();
         assert!(text.contains("holds a run already"), "{text}");
         assert!(empty_or_absent(&path.join("run.json"), "--output").is_err());
+        assert!(empty_or_absent(&path.join("run.json/below"), "--output").is_err());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        let text = empty_or_absent(&link, "--output").unwrap_err().to_string();
+        assert!(text.contains("symbolic link"), "{text}");
+        empty_or_absent(&folder.path().join("a/b/c"), "--output").unwrap();
+        assert!(!folder.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_place_where_no_directory_can_be_made_is_refused_with_the_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = can_be_made(&file.join("a/b"), "--output").unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("not a directory") && !text.contains(".proctor-"),
+            "{text}"
+        );
     }
 
     #[test]

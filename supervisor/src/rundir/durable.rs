@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file operation that failed, with what was being done and where.
@@ -99,6 +99,45 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> DiskResult<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }
 
+/// Writes a whole file under a name that must be free, read-only. Of several callers exactly one succeeds, and what is
+/// there afterwards is that one's.
+///
+/// # Errors
+/// The name is taken (kind `AlreadyExists`), or the system refused.
+pub fn claim_file(path: &Path, bytes: &[u8]) -> DiskResult<()> {
+    let folder = parent(path);
+    let mut file = tempfile::Builder::new()
+        .prefix(".")
+        .suffix(".part")
+        .permissions(fs::Permissions::from_mode(0o444))
+        .tempfile_in(folder)
+        .at("create", path)?;
+    file.write_all(bytes).at("write", path)?;
+    file.as_file().sync_all().at("sync", path)?;
+    file.persist_noclobber(path)
+        .map_err(|error| error.error)
+        .at("create", path)?;
+    sync_dir(folder)
+}
+
+/// What something is that is no regular file, with its article.
+pub fn kind(found: &fs::Metadata) -> &'static str {
+    let kind = found.file_type();
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_file() {
+        "a file"
+    } else {
+        "a device"
+    }
+}
+
 /// As [`write_file`], with the bytes produced by `content`.
 ///
 /// # Errors
@@ -108,7 +147,7 @@ pub fn write_file_with(
     content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> DiskResult<()> {
     let temporary = temporary_beside(path);
-    let written = fill_and_sync(&temporary, content)
+    let written = fill_and_sync(&temporary, path, content)
         .and_then(|()| fs::rename(&temporary, path).at("put in place", path));
     if written.is_err() {
         // The first error is the one to tell; a leftover temporary file is ignored by every reader.
@@ -118,8 +157,10 @@ pub fn write_file_with(
     sync_dir(parent(path))
 }
 
+/// Errors name the target: the temporary name would tell people nothing.
 fn fill_and_sync(
     temporary: &Path,
+    target: &Path,
     content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> DiskResult<()> {
     let mut file = OpenOptions::new()
@@ -128,9 +169,9 @@ fn fill_and_sync(
         .truncate(true)
         .mode(0o644)
         .open(temporary)
-        .at("create", temporary)?;
-    content(&mut file).at("write", temporary)?;
-    file.sync_all().at("sync", temporary)
+        .at("create", target)?;
+    content(&mut file).at("write", target)?;
+    file.sync_all().at("sync", target)
 }
 
 /// A hidden name beside the target. Each file of a run directory has one writer, so a fixed name does.
@@ -144,14 +185,6 @@ fn temporary_beside(path: &Path) -> PathBuf {
 /// True for names that only unfinished writes have.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.')
-}
-
-/// Takes the write permission from a file that is written once.
-///
-/// # Errors
-/// The system refused.
-pub fn make_read_only(path: &Path) -> DiskResult<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o444)).at("make read-only", path)
 }
 
 /// Puts a finished directory in place under a name that must be free, durably. What lies in it must be synced already.
@@ -170,7 +203,7 @@ pub fn publish_dir(built: &Path, target: &Path) -> DiskResult<()> {
 pub fn replace_link(link: &Path, target: &Path) -> DiskResult<()> {
     let temporary = temporary_beside(link);
     let _ = fs::remove_file(&temporary);
-    std::os::unix::fs::symlink(target, &temporary).at("create the link", &temporary)?;
+    std::os::unix::fs::symlink(target, &temporary).at("create the link", link)?;
     fs::rename(&temporary, link).at("put in place", link)?;
     sync_dir(parent(link))
 }
@@ -220,7 +253,7 @@ impl Appender {
 /// The system refused.
 pub fn replace_quickly(path: &Path, bytes: &[u8]) -> DiskResult<()> {
     let temporary = temporary_beside(path);
-    fs::write(&temporary, bytes).at("write", &temporary)?;
+    fs::write(&temporary, bytes).at("write", path)?;
     fs::rename(&temporary, path).at("put in place", path)
 }
 
@@ -260,8 +293,28 @@ mod tests {
             Err(io::Error::from(io::ErrorKind::StorageFull))
         })
         .unwrap_err();
+        assert!(!error.to_string().contains(".part"), "{error}");
         assert!(error.is_full());
         assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn of_many_who_claim_a_name_one_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let claim = |number: u8| claim_file(&path, &[number; 3]).map(|()| number);
+        let results: Vec<DiskResult<u8>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || claim(n))).collect();
+            let ends = threads.into_iter().map(|thread| thread.join().unwrap());
+            ends.collect()
+        });
+        let winners: Vec<u8> = results.iter().flatten().copied().collect();
+        assert_eq!(winners.len(), 1);
+        assert_eq!(fs::read(&path).unwrap(), [winners[0]; 3]);
+        for error in results.into_iter().filter_map(Result::err) {
+            assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
+        }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -11,6 +11,7 @@ pub mod durable;
 pub mod fields;
 pub mod plan;
 pub mod record;
+pub mod regular;
 pub mod scores;
 pub mod state;
 

@@ -4,6 +4,7 @@ use super::RunDir;
 use super::durable::{self, DiskError};
 use super::fields::{Fields, RecordError};
 use super::record::{Part, Role};
+use super::regular;
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{Protocol, ThresholdPolicy};
@@ -171,13 +172,12 @@ impl Plan {
         })
     }
 
-    /// Writes the plan of a new run. From here on the directory is a run.
+    /// Writes the plan of a new run. From here on the directory is a run, and it is this plan's.
     ///
     /// # Errors
-    /// The system refused.
+    /// Another plan is there already (kind `AlreadyExists`), or the system refused.
     pub fn write(&self, run: &RunDir) -> Result<(), DiskError> {
-        durable::write_file(&run.plan_file(), pretty(&self.to_value()).as_bytes())?;
-        durable::make_read_only(&run.plan_file())
+        durable::claim_file(&run.plan_file(), pretty(&self.to_value()).as_bytes())
     }
 
     /// Reads the plan of a run.
@@ -186,7 +186,7 @@ impl Plan {
     /// There is none, or it cannot be used.
     pub fn read(run: &RunDir) -> Result<Self, RecordError> {
         let path = run.plan_file();
-        let bytes = std::fs::read(&path).map_err(|source| match source.kind() {
+        let bytes = regular::read(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
                 RecordError::NoRun {
                     path: run.root().to_path_buf(),

@@ -3,6 +3,7 @@
 
 use super::durable::{DiskResult, write_file_with};
 use super::fields::RecordError;
+use super::regular;
 use proctor_protocol::canonical::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufWriter, Read, Write};
@@ -44,7 +45,7 @@ pub fn read_scores(path: &Path, items: u64, sha256: &str) -> Result<Vec<f64>, Re
         path: path.to_path_buf(),
         problem,
     };
-    let mut file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut file = regular::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
     if Some(length) != items.checked_mul(8) {
         return Err(damaged(format!(

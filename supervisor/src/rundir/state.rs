@@ -5,6 +5,7 @@ use super::RunDir;
 use super::fields::RecordError;
 use super::record::count;
 use super::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
+use super::regular;
 use proctor_protocol::canonical::{Value, read};
 use proctor_protocol::object;
 use std::io;
@@ -64,7 +65,7 @@ impl Attempt {
 
 /// A file's bytes; `None` when there is no such file.
 fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
-    match std::fs::read(path) {
+    match regular::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(RecordError::Unreadable {
@@ -185,7 +186,7 @@ impl Heartbeat {
 
     /// The heartbeat of an attempt, if it has a readable one.
     pub fn read(dir: &Path) -> Option<Self> {
-        let value = read(&std::fs::read(dir.join("heartbeat")).ok()?).ok()?;
+        let value = read(&regular::read(&dir.join("heartbeat")).ok()?).ok()?;
         let count = |field: &str| u64::try_from(value.get(field)?.as_int()?).ok();
         Some(Self {
             elapsed_seconds: value.get("elapsed_seconds")?.as_number()?,

@@ -12,6 +12,7 @@ mod irplag;
 mod main_job;
 mod matheel_reads;
 mod merging;
+mod places;
 mod refusals;
 mod reports;
 mod rogues;
