@@ -35,8 +35,9 @@ impl WaitStatus {
 /// Facts beside the outcome, never instead of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
-    /// Processes of the room still alive when the worker itself had ended; they were killed.
-    pub leaked_processes: u32,
+    /// Processes of the room still alive when the worker itself had ended; they were killed. `None` when they were not
+    /// counted, as when the worker did not end by itself.
+    pub leaked_processes: Option<u32>,
     /// Something still held the worker's standard output after the worker had ended.
     pub leaked_pipe: bool,
     /// Seconds the machine was suspended during the attempt; above zero the times are not comparable.
@@ -70,7 +71,7 @@ impl Facts {
     /// The facts as a record.
     pub fn to_value(&self) -> Value {
         object! {
-            "leaked_processes" => self.leaked_processes,
+            "leaked_processes" => self.leaked_processes.map_or(Value::Null, Value::from),
             "leaked_pipe" => self.leaked_pipe,
             "suspended_seconds" => self.suspended_seconds,
             "late_rows" => count(self.late_rows),

@@ -93,7 +93,8 @@ struct Shell<'a> {
     /// The worker itself has ended.
     ended: bool,
     settling_since: Option<u64>,
-    left: Option<(u32, u64)>,
+    /// The stage's count of processes left and their CPU time; what it does not know is `None`.
+    left: Option<(Option<u32>, Option<u64>)>,
     killed_at: Option<u64>,
     leaked_pipe: bool,
     told_worker: bool,
@@ -238,7 +239,7 @@ impl Shell<'_> {
                         self.ended = true;
                         self.our_failure("the room's own process ended before the worker".into());
                     } else if self.settling_since.is_some() {
-                        self.left.get_or_insert((0, 0));
+                        self.left.get_or_insert((None, None));
                     }
                     return;
                 }
@@ -484,7 +485,7 @@ impl Shell<'_> {
         let suspended = Some(boottime.saturating_sub(monotonic))
             .filter(|difference| *difference > 1_000_000)
             .unwrap_or(0);
-        let (leaked_processes, reaped_cpu) = self.left.unwrap_or((0, 0));
+        let (leaked_processes, reaped_cpu) = self.left.unwrap_or((None, None));
         let kill_delay = self
             .killed_at
             .filter(|_| self.machine.deadline_passed())
@@ -512,7 +513,7 @@ impl Shell<'_> {
             boottime_seconds: seconds(wall + suspended),
             cpu_seconds: cpu
                 .map(|time| time.as_secs_f64())
-                .or_else(|| self.left.map(|_| seconds(reaped_cpu))),
+                .or_else(|| reaped_cpu.map(seconds)),
             cpu_exact: cpu.is_some(),
             peak_memory_bytes: None,
             wait_status: self.machine.wait_status,

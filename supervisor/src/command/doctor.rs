@@ -36,7 +36,7 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
         let here = match guard {
             Guard::Enforced(_) => "yes".to_owned(),
             Guard::Unavailable(reason) => format!("no: {reason}"),
-            Guard::Off => "not tried".to_owned(),
+            Guard::Off | Guard::Unknown => "not tried".to_owned(),
         };
         table.row([rung.name().to_owned(), rung.meaning().to_owned(), here]);
     }

@@ -62,12 +62,16 @@ pub(super) fn forget(stage: i32) {
     with_stages(|stages| stages.remove(&stage));
 }
 
-/// Kills and reaps what this process adopted since `since` (monotonic), until nothing is left or `end` has come.
-pub(super) fn sweep(since: u64, end: Instant) {
-    while Instant::now() < end {
+/// Kills and reaps what this process adopted since `since` (monotonic), until nothing is left or `end` has come. True
+/// when nothing is left.
+pub(super) fn sweep(since: u64, end: Instant) -> bool {
+    loop {
         let orphans = orphans(since);
         if orphans.is_empty() {
-            return;
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
         }
         for orphan in orphans {
             let pid = Pid::from_raw(orphan);

@@ -94,6 +94,8 @@ pub enum Guard {
     Unavailable(String),
     /// It was not asked for.
     Off,
+    /// The room never said: it ended before its worker was started.
+    Unknown,
 }
 
 impl Guard {
@@ -107,7 +109,8 @@ impl Guard {
         Self::Enforced(String::new())
     }
 
-    /// `{"state": "enforced", "by": ...}`, `{"state": "unavailable", "reason": ...}` or `{"state": "off"}`.
+    /// `{"state": "enforced", "by": ...}`, `{"state": "unavailable", "reason": ...}`,
+    /// `{"state": "off"}` or `{"state": "unknown"}`.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Enforced(by) if by.is_empty() => object! { "state" => "enforced" },
@@ -116,6 +119,7 @@ impl Guard {
                 object! { "state" => "unavailable", "reason" => reason.as_str() }
             }
             Self::Off => object! { "state" => "off" },
+            Self::Unknown => object! { "state" => "unknown" },
         }
     }
 }
@@ -163,6 +167,16 @@ impl Isolation {
             .find_map(|(other, guard)| (*other == name).then_some(guard))
     }
 
+    /// The same room before it has said what it has: every protection that was asked for is unknown.
+    pub(super) fn not_heard(mut self) -> Self {
+        for (_, guard) in &mut self.guards {
+            if guard.holds() {
+                *guard = Guard::Unknown;
+            }
+        }
+        self
+    }
+
     /// Notes what the stage could not give after all.
     pub(super) fn mark_missing(&mut self, missing: &[(String, String)]) {
         for (name, reason) in missing {
@@ -187,10 +201,12 @@ pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isol
     } else {
         Guard::enforced()
     };
-    let parent_death = if rung == Rung::K0 {
-        Guard::Unavailable("only the process group dies with the supervisor".into())
-    } else {
-        Guard::enforced()
+    let parent_death = match rung {
+        Rung::K4 | Rung::K3a => Guard::enforced(),
+        Rung::K3b | Rung::K1 => Guard::Unavailable(
+            "a guardian empties the room when the supervisor vanishes; the worker can kill its guardian".into(),
+        ),
+        Rung::K0 => Guard::Unavailable("nobody empties the room when the supervisor vanishes".into()),
     };
     Isolation {
         containment: Some(rung),
@@ -212,7 +228,12 @@ pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isol
                 in_namespace("a private /proc needs a pid namespace"),
             ),
             ("process_count", Guard::Off),
-            ("ptrace", Guard::enforced()),
+            (
+                "ptrace",
+                in_namespace(
+                    "the worker can trace processes of its own user; supervisor and guardian are protected",
+                ),
+            ),
             (
                 "signals",
                 in_namespace("the worker can signal processes of its own user"),
@@ -225,6 +246,21 @@ pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isol
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_rung_claims_what_its_worker_can_undo() {
+        for rung in Rung::ALL {
+            let planned = planned(rung, false, &[]);
+            for name in ["ptrace", "parent_death", "private_proc", "signals"] {
+                let holds = planned.guard(name).unwrap().holds();
+                assert_eq!(holds, rung.has_pid_namespace(), "{rung}: {name}");
+            }
+            let silent = planned.clone().not_heard();
+            assert!(silent.guards.iter().all(|(_, guard)| !guard.holds()));
+            assert_eq!(silent.guard("umask"), Some(&Guard::Unknown));
+            assert_eq!(silent.guard("cpu_set"), Some(&Guard::Off));
+        }
+    }
 
     #[test]
     fn rungs_read_back_in_any_case() {

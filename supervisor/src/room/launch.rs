@@ -35,8 +35,6 @@ pub(super) struct Launch {
     pub(super) descriptors: Vec<OwnedFd>,
     /// Namespaces to make, as clone flags.
     pub(super) namespaces: c_int,
-    /// The control group to start in.
-    pub(super) cgroup: Option<OwnedFd>,
     /// Kill the stage when the spawner's process dies.
     pub(super) die_with_us: bool,
 }
@@ -137,7 +135,7 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
     let child = unsafe {
         sys::start_child(
             launch.namespaces,
-            launch.cgroup.as_ref().map(AsFd::as_fd),
+            None,
             stack,
             child_main,
             (&raw mut plan).cast(),

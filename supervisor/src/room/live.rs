@@ -41,8 +41,10 @@ pub(crate) struct Room {
     pub(crate) stdout: OwnedFd,
     /// The worker's standard error.
     pub(crate) stderr: OwnedFd,
-    /// What the room has; complete once [`Report::Started`] was heard.
+    /// What the room has; unknown until [`Report::Started`] was heard.
     pub(crate) isolation: Isolation,
+    /// What it has when nothing is missing.
+    planned: Isolation,
     /// Just before the start, on the monotonic clock.
     pub(crate) spawned_at: u64,
     /// The same on the boot-time clock.
@@ -54,6 +56,8 @@ pub(crate) struct Room {
     scratch: Scratch,
     worker: Option<i32>,
     said_empty: bool,
+    /// What the guardian left was adopted by this process and is gone.
+    swept: bool,
     _adopting: Option<Adopting>,
 }
 
@@ -128,11 +132,9 @@ impl Room {
             .map(|group| group.fd().try_clone_to_owned())
             .transpose()
             .map_err(say("the control group"))?;
-        let mut start_in = None;
-        match rung {
-            Rung::K3b => descriptors.extend(group_fd),
-            _ => start_in = group_fd,
-        }
+        // The stage starts the worker in the group and stays outside: who kills the group, the worker included, does not
+        // hit the one who tells how the worker ended.
+        descriptors.extend(group_fd);
         let user_namespace = rung.has_pid_namespace() && !sys::can_make_namespaces();
         let adopting = (!rung.has_pid_namespace())
             .then(Adopting::begin)
@@ -145,16 +147,17 @@ impl Room {
         } = launch::start(Launch {
             descriptors,
             namespaces: namespaces(rung, user_namespace),
-            cgroup: start_in,
             die_with_us: rung.has_pid_namespace(),
         })
         .map_err(|error| RoomError(error.to_string()))?;
         adopted::register(child.pid);
+        let planned = isolation::planned(rung, user_namespace, &spec.cores);
         Ok(Self {
             stdin: Some(stdin),
             stdout,
             stderr,
-            isolation: isolation::planned(rung, user_namespace, &spec.cores),
+            isolation: planned.clone().not_heard(),
+            planned,
             spawned_at: monotonic,
             spawned_at_boottime: boottime,
             control,
@@ -164,6 +167,7 @@ impl Room {
             scratch,
             worker: None,
             said_empty: false,
+            swept: false,
             _adopting: adopting,
         })
     }
@@ -196,6 +200,7 @@ impl Room {
                 if !self.rung.has_pid_namespace() {
                     self.worker = Some(*pid);
                 }
+                self.isolation = self.planned.clone();
                 self.isolation.mark_missing(missing);
             }
             Report::Empty => self.said_empty = true,
@@ -225,12 +230,19 @@ impl Room {
     /// Waits until the room that was killed is empty, at most `bound`, and takes it down.
     pub(crate) fn close(&mut self, bound: Duration) -> Closed {
         let end = Instant::now() + bound;
-        let ended = self.await_stage(end);
+        let guardian = !self.rung.has_pid_namespace();
+        // A worker of the same user may keep its guardian from its work for ever; then the work is ours.
+        let patience = if guardian { bound / 2 } else { bound };
+        let mut ended = self.await_stage(Instant::now() + patience);
+        if !ended && guardian {
+            let _ = sys::pidfd_kill(self.stage.pidfd.as_fd(), libc::SIGKILL);
+            ended = self.await_stage(end);
+        }
         while !matches!(self.hear(), Heard::Nothing | Heard::Closed) {}
         if ended {
             adopted::forget(self.stage.pid);
-            if self.rung == Rung::K1 && !self.said_empty {
-                adopted::sweep(self.spawned_at, end);
+            if guardian && self.rung != Rung::K0 && !self.said_empty {
+                self.swept = adopted::sweep(self.spawned_at, end);
             }
         }
         let empty = ended && self.await_rest(end);
@@ -273,7 +285,7 @@ impl Room {
         let gone = || match (&self.cgroup, self.rung) {
             (Some(group), _) => group.is_empty(),
             (None, Rung::K0) => self.alive().is_empty(),
-            (None, Rung::K1) => self.said_empty || self.alive().is_empty(),
+            (None, Rung::K1) => self.said_empty || (self.swept && self.alive().is_empty()),
             (None, _) => true,
         };
         loop {

@@ -17,12 +17,13 @@ pub(super) struct Process {
 impl Process {
     /// Reads one process; `None` when it is gone.
     pub(super) fn read(pid: i32) -> Option<Self> {
-        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The fields after the command name, which may itself hold spaces and parentheses.
-    fn parse(pid: i32, stat: &str) -> Option<Self> {
-        let (_, rest) = stat.rsplit_once(')')?;
+    /// The fields after the command name, which may itself hold spaces, parentheses and bytes that are no text.
+    fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
+        let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_does_not_move_the_fields() {
-        let stat = "7 (a) S 9) Z 1 5 6 0 -1 4 0 0 0 0 1 2 3 4 20 0 1 0 777 8 9";
+        let stat = b"7 (a) S \xff\xfe 9) Z 1 5 6 0 -1 4 0 0 0 0 1 2 3 4 20 0 1 0 777 8 9";
         let process = Process::parse(7, stat).unwrap();
         assert_eq!(
             process,

@@ -18,7 +18,7 @@ pub(super) const PROBE_WORD: &str = "__proctor-probe";
 pub(super) const CONTROL_FD: i32 = 3;
 /// The stage's descriptor of the order.
 pub(super) const ORDER_FD: i32 = 4;
-/// The stage's descriptor of the room's cgroup2 directory, where the guardian needs it.
+/// The stage's descriptor of the room's cgroup2 directory, where there is one.
 pub(super) const CGROUP_FD: i32 = 5;
 /// How long processes that outlive the worker may take to leave by themselves before they count as leaked, and how long
 /// a pipe may stay open before it counts as leaked.
@@ -129,9 +129,12 @@ pub(crate) enum Report {
     Failed { reason: String },
     /// The worker ended, with this raw wait status, at this time of the monotonic clock.
     Ended { status: i32, at: u64 },
-    /// This many processes were left when the worker had ended and [`SETTLE`] had passed; CPU time of all that ended so
-    /// far.
-    Left { processes: u32, cpu_ns: u64 },
+    /// This many processes were left when the worker had ended and [`SETTLE`] had passed, `None` for some that could not
+    /// be counted; CPU time of all that ended so far, `None` when unknown.
+    Left {
+        processes: Option<u32>,
+        cpu_ns: Option<u64>,
+    },
     /// The guardian has no child left.
     Empty,
 }
@@ -154,7 +157,10 @@ impl Report {
                 format!("F{}", reason.chars().take(500).collect::<String>())
             }
             Self::Ended { status, at } => format!("E{status} {at}"),
-            Self::Left { processes, cpu_ns } => format!("L{processes} {cpu_ns}"),
+            Self::Left { processes, cpu_ns } => {
+                let known = |number: Option<u64>| number.map_or("?".to_owned(), |n| n.to_string());
+                format!("L{} {}", known(processes.map(u64::from)), known(*cpu_ns))
+            }
             Self::Empty => "0".to_owned(),
         };
         text.into_bytes()
@@ -188,9 +194,16 @@ impl Report {
             }
             b'L' => {
                 let (processes, cpu_ns) = rest.split_once(' ')?;
+                let known = |text: &str| match text {
+                    "?" => Some(None),
+                    number => number.parse::<u64>().ok().map(Some),
+                };
                 Self::Left {
-                    processes: processes.parse().ok()?,
-                    cpu_ns: cpu_ns.parse().ok()?,
+                    processes: match known(processes)? {
+                        Some(number) => Some(u32::try_from(number).ok()?),
+                        None => None,
+                    },
+                    cpu_ns: known(cpu_ns)?,
                 }
             }
             b'0' => Self::Empty,
@@ -277,8 +290,12 @@ mod tests {
             },
             Report::Ended { status: 139, at: 7 },
             Report::Left {
-                processes: 3,
-                cpu_ns: 9,
+                processes: Some(3),
+                cpu_ns: Some(9),
+            },
+            Report::Left {
+                processes: None,
+                cpu_ns: None,
             },
             Report::Empty,
         ] {

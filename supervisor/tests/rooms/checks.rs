@@ -118,6 +118,7 @@ const VERDICTS: &[(&str, &str, u64, usize)] = &[
     ("holder", "completed", 1, 2),
     ("brief-helper", "completed", 0, 2),
     ("late-row", "completed", 1, 2),
+    ("odd-name", "completed", 1, 2),
     ("half", "incomplete(1/2)", 0, 1),
     ("exit-3", "exit(3)", 0, 1),
     ("exit-137", "exit(137)", 0, 0),
@@ -145,7 +146,9 @@ fn verdicts() {
                 let line = &lines[0];
                 let case = format!("{rung} as {user:?}: {worker}: {line}");
                 assert_eq!(line["outcome"], *outcome, "{case}");
-                assert_eq!(line["facts"]["leaked_processes"], *leaked, "{case}");
+                // Who was killed in the middle was not counted.
+                let counted = &line["facts"]["leaked_processes"];
+                assert_eq!(counted.as_u64(), patient.then_some(*leaked), "{case}");
                 assert_eq!(line["stored"].as_array().unwrap().len(), *stored, "{case}");
                 assert_eq!(line["facts"]["room_empty"], true, "{case}");
                 assert_eq!(line["isolation"]["containment"], rung.name(), "{case}");
@@ -177,16 +180,27 @@ fn verdicts() {
 fn attacks() {
     for user in User::all() {
         for rung in rungs(user) {
-            for worker in ["kill-parent", "stop-parent", "kill-group"] {
+            for worker in [
+                "kill-parent",
+                "stop-parent",
+                "keeps-parent-stopped",
+                "kill-group",
+                "kill-control-group",
+            ] {
+                if worker == "kill-control-group" && !rung.has_cgroup() {
+                    continue;
+                }
                 let (lines, survivors, _) = drive(user, rung, 700, 0, &[worker]);
                 let outcome = lines[0]["outcome"].as_str().unwrap();
                 let case = format!("{rung} as {user:?}: {worker}: {}", lines[0]);
                 if rung.has_pid_namespace() {
-                    let expected = match worker {
-                        "kill-group" => "signal(9)",
-                        _ => "timeout",
+                    let expected: &[&str] = match worker {
+                        "kill-group" => &["signal(9)"],
+                        // It may not be able to see the group.
+                        "kill-control-group" => &["signal(9)", "timeout"],
+                        _ => &["timeout"],
                     };
-                    assert_eq!(outcome, expected, "{case}");
+                    assert!(expected.contains(&outcome), "{case}");
                 } else {
                     assert!(!outcome.starts_with("completed"), "{case}");
                 }

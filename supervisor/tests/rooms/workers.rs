@@ -86,6 +86,45 @@ pub(crate) fn main(name: &str) {
             let _ = kill(getppid(), Signal::SIGSTOP);
             forever();
         }
+        "keeps-parent-stopped" => {
+            let parent = getppid();
+            leave("stopper", Stdio::null());
+            while parent == getppid() {
+                let _ = kill(parent, Signal::SIGSTOP);
+            }
+            forever();
+        }
+        "stopper" => {
+            // Stops its own parent's guardian without end; both do, so that one is always at it.
+            let _ = setsid();
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", getppid())).unwrap();
+            let (_, rest) = stat.rsplit_once(')').unwrap();
+            let guardian: i32 = rest.split_whitespace().nth(1).unwrap().parse().unwrap();
+            while kill(Pid::from_raw(guardian), Signal::SIGSTOP).is_ok() {}
+            forever();
+        }
+        "odd-name" => {
+            leave("odd-name-child", Stdio::null());
+            while !std::path::Path::new("named").exists() {
+                sleep(Duration::from_millis(1));
+            }
+            good(usize::MAX);
+        }
+        "odd-name-child" => {
+            let _ = setsid();
+            std::fs::write("/proc/self/comm", b"\xff) Z \xfe").unwrap();
+            std::fs::write("named", "").unwrap();
+            forever();
+        }
+        "kill-control-group" => {
+            let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+            let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
+            for mount in ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"] {
+                let group = std::path::Path::new(mount).join(own.unwrap());
+                let _ = std::fs::write(group.join("cgroup.kill"), "1");
+            }
+            forever();
+        }
         "kill-group" => {
             let _ = kill(Pid::from_raw(0), Signal::SIGKILL);
             forever();

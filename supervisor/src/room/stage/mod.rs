@@ -77,9 +77,8 @@ fn stage() -> i32 {
         });
         return 2;
     };
-    // SAFETY: as above; only this rung gets that descriptor.
-    let cgroup =
-        (order.rung == super::Rung::K3b).then(|| unsafe { OwnedFd::from_raw_fd(CGROUP_FD) });
+    // SAFETY: as above; only these rungs get that descriptor.
+    let cgroup = (order.rung.has_cgroup()).then(|| unsafe { OwnedFd::from_raw_fd(CGROUP_FD) });
     // The signal is set before the look at the sockets: if the supervisor died before, its end is closed by now; if it
     // dies after, the signal comes.
     if let Err(error) = guard::follow_supervisor(&order) {
@@ -91,9 +90,13 @@ fn stage() -> i32 {
     if control.hear().is_err() {
         return 0;
     }
-    let missing = guard::set_up(&order);
+    let mut missing = guard::set_up(&order);
     match worker::start(&order, cgroup.as_ref()) {
         Ok(worker) => {
+            if !worker.without_capabilities {
+                let reason = "the kernel refused to take them away".to_owned();
+                missing.push(("capabilities".to_owned(), reason));
+            }
             control.report(&Report::Started {
                 pid: worker.pid,
                 missing,

@@ -53,7 +53,7 @@ impl Watch<'_> {
         };
         loop {
             self.reap();
-            if self.tell_left() == Some(0) && self.order.rung.adopts_all() {
+            if self.tell_left() == Some(Left::Nobody) && self.order.rung.adopts_all() {
                 self.control.report(&Report::Empty);
                 return 0;
             }
@@ -106,44 +106,62 @@ impl Watch<'_> {
                     }
                 }
                 0 => return if any { Reaped::Some } else { Reaped::Nothing },
-                _ if Errno::last() == Errno::EINTR => {}
-                _ => return Reaped::NoChild,
+                _ => match Errno::last() {
+                    Errno::EINTR => {}
+                    Errno::ECHILD => return Reaped::NoChild,
+                    _ => return Reaped::Nothing,
+                },
             }
         }
     }
 
     /// Tells how many processes outlived the worker, as soon as it is none, or after they had time to leave. Gives back
-    /// the number when it was told now.
-    fn tell_left(&mut self) -> Option<u32> {
+    /// who is left when it was told now.
+    fn tell_left(&mut self) -> Option<Left> {
         let ended = self.ended?;
         if self.told_left {
             return None;
         }
-        let processes = self.left();
-        if processes > 0 && ended.elapsed() < SETTLE {
+        let left = self.left();
+        if left != Left::Nobody && ended.elapsed() < SETTLE {
             return None;
         }
         self.told_left = true;
         self.control.report(&Report::Left {
-            processes,
+            processes: match left {
+                Left::Nobody => Some(0),
+                Left::Some(number) => Some(number),
+                Left::Somebody => None,
+            },
             cpu_ns: cpu_ns(),
         });
-        Some(processes)
+        Some(left)
     }
 
-    /// Living processes of the room, the stage left out.
-    fn left(&self) -> u32 {
-        // Whoever adopts everything and has no child is alone.
-        if self.order.rung.adopts_all() && !self.has_children() {
-            return 0;
+    /// Living processes of the room, the stage left out. Only the kernel's word that there is no child makes it nobody
+    /// where every orphan becomes a child; what /proc shows may be less than there is.
+    fn left(&self) -> Left {
+        let children = self.order.rung != Rung::K0 && self.has_children();
+        if self.order.rung.adopts_all() && !children {
+            return Left::Nobody;
         }
+        match self.count() {
+            Some(0) if children => Left::Somebody,
+            Some(0) => Left::Nobody,
+            Some(number) => Left::Some(number),
+            None => Left::Somebody,
+        }
+    }
+
+    /// What /proc shows of the room; `None` when it does not show it.
+    fn count(&self) -> Option<u32> {
         let own = procfs::own_pid();
-        match self.order.rung {
-            // Without a /proc of its own the stage only knows that somebody is left.
+        Some(match self.order.rung {
             Rung::K4 | Rung::K3a if own == 1 && own_proc() => {
                 alive(&procfs::processes(), |process| process.pid != own)
             }
-            Rung::K4 | Rung::K3a => 1,
+            // This /proc is not of our own pid namespace.
+            Rung::K4 | Rung::K3a => return None,
             Rung::K3b => {
                 let mut members = Vec::new();
                 cgroup::collect_members(&self.order.cgroup, &mut members);
@@ -156,7 +174,7 @@ impl Watch<'_> {
                 let session = self.worker.as_raw();
                 alive(&procfs::processes(), |process| process.session == session)
             }
-        }
+        })
     }
 
     /// True while a child of ours has not been reaped.
@@ -232,6 +250,16 @@ impl Watch<'_> {
     }
 }
 
+/// Who is left in the room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nobody,
+    /// So many, which is not zero.
+    Some(u32),
+    /// Some that cannot be counted.
+    Somebody,
+}
+
 enum Reaped {
     Some,
     Nothing,
@@ -251,9 +279,8 @@ fn own_proc() -> bool {
 }
 
 /// CPU time of every descendant that ended and was reaped.
-fn cpu_ns() -> u64 {
-    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| {
-        let total = usage.user_time() + usage.system_time();
-        u64::try_from(total.num_nanoseconds()).unwrap_or(0)
-    })
+fn cpu_ns() -> Option<u64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+    let total = usage.user_time() + usage.system_time();
+    u64::try_from(total.num_nanoseconds()).ok()
 }

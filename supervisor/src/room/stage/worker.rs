@@ -17,6 +17,8 @@ use super::super::talk::Order;
 pub(super) struct Worker {
     /// Its number in the stage's pid namespace; also its session and process group.
     pub(super) pid: i32,
+    /// True when it holds no capability.
+    pub(super) without_capabilities: bool,
 }
 
 struct Plan {
@@ -24,6 +26,7 @@ struct Plan {
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
     errno: c_int,
+    dropped: bool,
 }
 
 /// Starts the worker in a session of its own. Afterwards the stage no longer holds the worker's pipes, so that their
@@ -46,6 +49,7 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
         arguments: pointers(&arguments),
         environment: pointers(&environment),
         errno: 0,
+        dropped: false,
     };
     let mut stack = ChildStack::new().map_err(|error| format!("a stack: {error}"))?;
     // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
@@ -78,7 +82,10 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
             unsafe { libc::close(fd) };
         }
     }
-    Ok(Worker { pid: child.pid })
+    Ok(Worker {
+        pid: child.pid,
+        without_capabilities: plan.dropped,
+    })
 }
 
 fn c_string(text: impl AsRef<OsStr>) -> Result<CString, String> {
@@ -112,7 +119,7 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
                 size_of::<u64>(),
             );
         }
-        drop_capabilities();
+        plan.dropped = drop_capabilities();
         close_from(3);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
