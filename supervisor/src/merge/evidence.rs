@@ -1,5 +1,6 @@
 //! The files that prove how the scores came about: the plan, every attempt, validation scores, and how to run it again.
 
+use super::public;
 use super::records::{MethodRecord, attempt_evidence};
 use crate::bundle::{Builder, EVIDENCE, Evidence};
 use crate::error::Error;
@@ -82,8 +83,8 @@ fn plan_evidence(plan: &Plan) -> Value {
             "jobs" => plan.policy.jobs,
             "core_sets" => plan.policy.core_sets.clone(),
         },
-        "machine" => plan.machine.to_value(),
-        "command_line" => plan.command_line.iter().map(|word| base_name(word)).collect::<Vec<_>>(),
+        "machine" => public::value(&plan.machine.to_value()),
+        "command_line" => plan.command_line.iter().map(|word| public_word(word)).collect::<Vec<_>>(),
         "run_again" => vec![
             "proctor dataset check DIR    # for each dataset named in protocol.json".to_owned(),
             format!(
@@ -94,9 +95,14 @@ fn plan_evidence(plan: &Plan) -> Value {
     }
 }
 
-/// A word of the command line without the folders of this machine.
-fn base_name(word: &str) -> &str {
-    word.rsplit('/').find(|part| !part.is_empty()).unwrap_or("")
+/// A word of the command line without the folders of this machine, relative ones included.
+fn public_word(word: &str) -> String {
+    let (option, path) = match word.split_once('=') {
+        Some((option, path)) if option.starts_with('-') => (&word[..=option.len()], path),
+        _ => ("", word),
+    };
+    let last = path.rsplit('/').find(|part| !part.is_empty());
+    public::text(&format!("{option}{}", last.unwrap_or("")))
 }
 
 #[cfg(test)]
@@ -105,9 +111,10 @@ mod tests {
 
     #[test]
     fn folders_of_this_machine_are_not_published() {
-        assert_eq!(base_name("/home/me/p.json"), "p.json");
-        assert_eq!(base_name("runs/r1/"), "r1");
-        assert_eq!(base_name("--jobs"), "--jobs");
-        assert_eq!(base_name("/"), "");
+        assert_eq!(public_word("/home/me/p.json"), "p.json");
+        assert_eq!(public_word("runs/r1/"), "r1");
+        assert_eq!(public_word("--output=/srv/runs/r1"), "--output=r1");
+        assert_eq!(public_word("--jobs"), "--jobs");
+        assert_eq!(public_word("/"), "");
     }
 }

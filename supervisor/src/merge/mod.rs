@@ -3,6 +3,7 @@
 
 mod bundles;
 mod evidence;
+mod public;
 pub mod records;
 #[cfg(test)]
 mod tampered;
@@ -156,7 +157,7 @@ fn execution(
 
 fn card(loaded: &LoadedEntry) -> DatasetCard {
     DatasetCard {
-        metadata: loaded.test.metadata().object.clone(),
+        metadata: public::object(&loaded.test.metadata().object),
     }
 }
 
@@ -193,12 +194,12 @@ fn reproducibility(plan: &Plan) -> Value {
         "schema_version" => 1i64,
         "created_utc" => plan.created_utc.as_str(),
         "python" => object! { "version" => Value::Null, "implementation" => Value::Null },
-        "platform" => object! {
+        "platform" => public::value(&object! {
             "system" => plan.machine.system.as_str(),
             "release" => plan.machine.release.as_str(),
             "machine" => plan.machine.architecture.as_str(),
             "processor" => plan.machine.processor.as_str(),
-        },
+        }),
         "packages" => object! { "proctor" => plan.version.as_str() },
         "proctor" => object! {
             "run_id" => plan.run_id.as_str(),

@@ -1,5 +1,6 @@
 //! What the records of a run say of each method. Reading only: no clock, no machine, no environment.
 
+use super::public;
 use crate::error::Error;
 use crate::render::sentence::Numbers;
 use crate::rundir::plan::{Plan, not_applicable, parts};
@@ -135,9 +136,9 @@ impl<'a> MethodRecord<'a> {
         elapsed_seconds: f64,
     ) -> DatasetResult {
         let error = match said {
-            Some(said) => worker_error(which, &said),
+            Some(said) => worker_error(which, &public::text(&said)),
             None => self
-                .outcome
+                .published_outcome()
                 .error_text(plan.policy.budget_seconds)
                 .unwrap_or_else(|| {
                     let lost = Outcome::Infrastructure("the checkpoint is not there".into());
@@ -151,9 +152,17 @@ impl<'a> MethodRecord<'a> {
         }
     }
 
+    /// The outcome without a path of this machine in its reason.
+    fn published_outcome(&self) -> Outcome {
+        Outcome::from_value(&public::value(&self.outcome.to_value()))
+            .unwrap_or_else(|| self.outcome.clone())
+    }
+
     /// Its entry in `metadata.execution_failures`; `None` when nothing failed.
     pub fn failure(&self, plan: &Plan) -> Option<Value> {
-        let error = self.outcome.error_text(plan.policy.budget_seconds)?;
+        let error = self
+            .published_outcome()
+            .error_text(plan.policy.budget_seconds)?;
         Some(proctor_protocol::bundle::execution_failure(
             &self.method.id,
             &error,
@@ -183,7 +192,7 @@ impl<'a> MethodRecord<'a> {
                 entry.insert(key, value);
             }
         }
-        entry
+        public::object(&entry)
     }
 }
 
@@ -257,7 +266,7 @@ pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
         }
     });
     let checkpoints = attempt.checkpoints.iter().map(checkpoint_evidence);
-    object! {
+    public::value(&object! {
         "schema" => "proctor.attempt/1",
         "attempt" => attempt.id.to_string(),
         "counts" => counts,
@@ -269,7 +278,7 @@ pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
             "wall_seconds: monotonic clock; boottime_seconds: counts suspension too; both from spawn to verdict, budget {} s",
             float_text(budget)
         ),
-    }
+    })
 }
 
 fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {

@@ -12,6 +12,7 @@ use proctor_protocol::frozen::LoadedEntry;
 use proctor_protocol::method::{Method, load_methods};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
+use proctor_protocol::public_metadata::is_local_path;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -289,6 +290,70 @@ fn the_same_records_give_the_same_bytes_and_name_no_folder_of_this_machine() {
             "{name}"
         );
     }
+}
+
+/// Every text of a JSON value.
+fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(object) => object.iter().for_each(|(_, item)| texts(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_text_of_a_bundle_is_a_path_of_this_machine() {
+    let mut run = run(r#"["Levenshtein", "GST", "Winnowing"]"#, "manifest.json");
+    run.plan.command_line = vec!["/usr/bin/proctor".into(), "--output=/srv/runs/r".into()];
+    run.plan.machine.processor = "/odd/name/".into();
+    let reason = Outcome::Infrastructure("could not sync /srv/runs/r/terminal.json: full".into());
+    run.attempt(&run.plan.methods[0], 1, 1, Some(reason));
+    let what = Outcome::ProtocolError("/tmp/scratch/x is not a message".into());
+    run.attempt(&run.plan.methods[1], 1, 1, Some(what));
+    // A method's own words, and facts with paths in them.
+    let failing = &run.plan.methods[2];
+    run.attempt(failing, 1, 0, None);
+    let dir = run.dir().attempt_dir(&failing.id, &AttemptId::local(1));
+    let failed = Checkpoint {
+        part: parts(&run.plan.protocol, failing)[0],
+        elapsed_seconds: 0.5,
+        answer: Answer::Failed {
+            error: "OSError: no file '/home/me/model.bin'".into(),
+        },
+    };
+    std::fs::write(dir.join("checkpoints.log"), failed.to_line() + "\n").unwrap();
+    let terminal = Terminal {
+        outcome: Outcome::Exit(1),
+        facts: object! { "scratch_left" => "/tmp/proctor-1: busy", "worker_error" => "see /var/log/x" },
+        isolation: object! { "containment" => object! { "reason" => "/sys/fs/cgroup/x: denied" } },
+        wall_seconds: 1.0,
+        boottime_seconds: 1.0,
+        cpu_seconds: None,
+        cpu_exact: false,
+        ended_as: None,
+        worker: "/opt/worker 1.0".into(),
+        ended_utc: "2026-01-01T00:00:04Z".into(),
+    };
+    let text = pretty(&terminal.to_value());
+    durable::write_file(&dir.join("terminal.json"), text.as_bytes()).unwrap();
+    let files = run.bundle("b");
+    let mut looked_at = 0;
+    for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".json")) {
+        let value = read(bytes).unwrap();
+        let mut found = Vec::new();
+        texts(&value, &mut found);
+        for text in found {
+            looked_at += 1;
+            assert!(!is_local_path(text), "{name}: {text}");
+        }
+    }
+    assert!(looked_at > 500, "{looked_at}");
+    let page = String::from_utf8_lossy(&files["board_details.html"]).into_owned();
+    assert!(
+        page.contains("no file &#39;model.bin&#39;") || page.contains("no file 'model.bin'"),
+        "{page}"
+    );
 }
 
 #[test]
