@@ -8,7 +8,9 @@ mod tests;
 mod value;
 mod write;
 
-pub use python::{casefold, is_alnum, is_word_char, py_float, py_isspace, py_lower, py_strip};
+pub use python::{
+    casefold, is_alnum, is_unseen, is_word_char, py_float, py_isspace, py_lower, py_strip,
+};
 pub use read::{Limits, ReadError, read, read_streaming, read_with};
 pub use value::{Object, Value};
 pub use write::{canonical, digest, float_text, hex, pretty, sha256_hex, write_pretty};

@@ -12,6 +12,18 @@ pub fn py_isspace(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
 
+/// True of a character that shows nothing by itself, or changes how its neighbours are shown: control and format
+/// characters (direction marks among them), and separators of lines and paragraphs.
+pub fn is_unseen(character: char) -> bool {
+    matches!(
+        get_general_category(character),
+        Category::Control
+            | Category::Format
+            | Category::LineSeparator
+            | Category::ParagraphSeparator
+    )
+}
+
 /// `str.strip()`.
 pub fn py_strip(text: &str) -> &str {
     text.trim_matches(py_isspace)

@@ -342,6 +342,8 @@ impl Reader<'_> {
 
     fn object(&mut self) -> Result<Value, Fault> {
         let first = self.entries.len();
+        // Not the same: the key under which this object stands has begun already.
+        let first_key = self.key_starts.len();
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -374,7 +376,7 @@ impl Reader<'_> {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return self.close_object(first);
+                    return self.close_object(first, first_key);
                 }
                 _ => return Err(self.unexpected("`,` or `}`")),
             }
@@ -392,7 +394,7 @@ impl Reader<'_> {
         Some(key.clone())
     }
 
-    fn close_object(&mut self, first: usize) -> Result<Value, Fault> {
+    fn close_object(&mut self, first: usize, first_key: usize) -> Result<Value, Fault> {
         let entries: Vec<_> = self.entries.drain(first..).collect();
         let keys = || entries.iter().map(|(key, _)| key);
         if !keys().eq(self.last_keys.iter()) {
@@ -404,11 +406,11 @@ impl Reader<'_> {
         }
         match Object::from_entries(entries) {
             Ok(object) => {
-                self.key_starts.truncate(first);
+                self.key_starts.truncate(first_key);
                 Ok(Value::Object(object))
             }
             Err(key) => {
-                let starts = self.key_starts.split_off(first);
+                let starts = self.key_starts.split_off(first_key);
                 let mut at = self.at;
                 let mut seen = false;
                 for start in starts {

@@ -124,6 +124,14 @@ fn what_is_not_json_is_refused_with_its_place() {
             "line 2, column 16: the key \"a\" comes twice in one object; keep one",
         ),
         (
+            "{\"x\": 0,\n \"y\": [{\"z\":\n  {\"k\": 1,\n \"k\": 2}}]}",
+            "line 4, column 2: the key \"k\" comes twice in one object; keep one",
+        ),
+        (
+            "{\"x\": {\"a\": {}, \"b\": {}},\n \"y\": 1,\n \"x\": 2}",
+            "line 3, column 2: the key \"x\" comes twice in one object; keep one",
+        ),
+        (
             "NaN",
             "line 1, column 1: NaN and Infinity are not JSON; a value that is not known is written as null",
         ),

@@ -48,6 +48,17 @@ const NEGATIVE: [&str; 26] = [
     "non-plagiarism",
 ];
 
+/// Longest value a message shows, in characters.
+const SHOWN: usize = 200;
+
+/// A value of others in quotes for a message, cut when it is long.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}... ({} bytes)", &text[..end], text.len()),
+        None => format!("{text:?}"),
+    }
+}
+
 /// Checks an id that is already stripped.
 ///
 /// # Errors
@@ -57,7 +68,10 @@ pub(super) fn check_id(id: &str, column: &str) -> Result<(), String> {
         return Err(format!("{column} must not be empty"));
     }
     if id.contains(['/', '\\']) {
-        return Err(format!("{column} {id:?} must not contain `/` or `\\`"));
+        return Err(format!(
+            "{column} {} must not contain `/` or `\\`",
+            quoted(id)
+        ));
     }
     Ok(())
 }
@@ -82,7 +96,7 @@ pub(super) fn label(text: &str) -> Result<u8, String> {
     match py_float(text) {
         Some(1.0) => Ok(1),
         Some(0.0) => Ok(0),
-        _ => Err(format!("label must be 0 or 1, not {text:?}")),
+        _ => Err(format!("label must be 0 or 1, not {}", quoted(text))),
     }
 }
 
@@ -93,7 +107,10 @@ pub(super) fn label(text: &str) -> Result<u8, String> {
 pub(super) fn relevance(text: &str) -> Result<f64, String> {
     py_float(text)
         .filter(|value| value.is_finite() && *value >= 0.0)
-        .ok_or_else(|| format!("relevance must be a finite number of at least 0, not {text:?}"))
+        .ok_or_else(|| {
+            let text = quoted(text);
+            format!("relevance must be a finite number of at least 0, not {text}")
+        })
 }
 
 /// Turns a `file_path` into the names of folders and file below the dataset's folder.
@@ -110,7 +127,8 @@ pub(super) fn path_parts(text: &str) -> Result<Vec<&str>, String> {
     let drive = text.chars().nth(1) == Some(':');
     if text.starts_with(['/', '\\']) || drive || text.split(['/', '\\']).any(|part| part == "..") {
         return Err(format!(
-            "file_path {text:?} must be relative to the dataset's folder and stay inside it"
+            "file_path {} must be relative to the dataset's folder and stay inside it",
+            quoted(text)
         ));
     }
     let parts: Vec<&str> = text
@@ -146,6 +164,19 @@ mod tests {
         assert!(relevance("-0.0").unwrap().is_sign_negative());
         for text in ["", "-1", "inf", "nan", "1e400", "0x1p3", "high"] {
             assert!(relevance(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut_in_messages() {
+        let long = "\u{e9}".repeat(10_000);
+        for text in [
+            label(&long).unwrap_err(),
+            relevance(&long).unwrap_err(),
+            check_id(&format!("{long}/"), "file_id").unwrap_err(),
+            path_parts(&format!("/{long}")).unwrap_err(),
+        ] {
+            assert!(text.chars().count() < 330, "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::csv::{CsvLimits, Table};
-use super::field::{check_id, label, path_parts, relevance};
+use super::field::{check_id, label, path_parts, quoted, relevance};
 use super::source::{read_all, read_regular_file};
 use super::{Dataset, DatasetError, Family, Metadata, PairDataset, RetrievalDataset};
 
@@ -188,6 +188,16 @@ impl Checked {
         }
     }
 
+    /// The header for a message, cut when it is long.
+    fn header(&self) -> String {
+        const SHOWN: usize = 200;
+        let all = self.table.columns.join(", ");
+        match all.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}... ({} columns)", &all[..end], self.table.columns.len()),
+            None => all,
+        }
+    }
+
     fn require<const N: usize>(&self, names: [&str; N]) -> Result<[usize; N], DatasetError> {
         let missing: Vec<&str> = names
             .into_iter()
@@ -200,7 +210,7 @@ impl Checked {
                     "missing required column{} {}; the header has {}",
                     if missing.len() == 1 { "" } else { "s" },
                     missing.join(", "),
-                    self.table.columns.join(", ")
+                    self.header()
                 ),
             });
         }
@@ -244,8 +254,9 @@ impl Checked {
                 return Err(self.row_error(
                     row,
                     format!(
-                        "{} {id:?} comes twice; it is already on line {}",
+                        "{} {} comes twice; it is already on line {}",
                         self.table.columns[column],
+                        quoted(id),
                         self.table.line(first as usize)
                     ),
                 ));
@@ -261,7 +272,7 @@ impl Checked {
             if !seen.insert(pair) {
                 return Err(self.row_error(
                     row,
-                    format!("{:?} and {:?} are judged twice", pair.0, pair.1),
+                    format!("{} and {} are judged twice", quoted(pair.0), quoted(pair.1)),
                 ));
             }
         }
@@ -280,7 +291,7 @@ impl Checked {
             .map(|(row, id)| {
                 known.get(id).copied().ok_or_else(|| {
                     let name = &self.table.columns[column];
-                    self.row_error(row, format!("{name} {id:?} is no {what}"))
+                    self.row_error(row, format!("{name} {} is no {what}", quoted(id)))
                 })
             })
             .collect()

@@ -1,5 +1,6 @@
 //! `metadata.json`: what a dataset says of itself. It is not part of the content fingerprint.
 
+use super::field::quoted;
 use proctor_wire::Family;
 
 use crate::canonical::{Limits, Object, Value, py_lower, py_strip, read_with};
@@ -53,7 +54,8 @@ impl Metadata {
         };
         if kind != kind_of(family) {
             return Err(format!(
-                "dataset_kind is {kind:?}, but a {} dataset must say {:?} or nothing",
+                "dataset_kind is {}, but a {} dataset must say {:?} or nothing",
+                quoted(&kind),
                 family.name(),
                 kind_of(family)
             ));
@@ -84,7 +86,8 @@ pub fn task_type(value: Option<&Value>) -> Result<String, String> {
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     if !snake {
         return Err(format!(
-            "task_type {text:?} must be a snake_case domain, such as \"plagiarism\""
+            "task_type {} must be a snake_case domain, such as \"plagiarism\"",
+            quoted(&text)
         ));
     }
     if ["pair", "pair_classification", "retrieval"].contains(&text.as_str()) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::field::path_parts;
+use super::field::{path_parts, quoted};
 use crate::input::open_regular;
 
 /// The longest source file, in bytes.
@@ -108,16 +108,18 @@ fn inside(root: &Path, path: &Path) -> Result<PathBuf, Outside> {
 }
 
 fn leaves(path: &str) -> String {
-    format!("file_path {path:?} leads out of the dataset's folder through a symbolic link")
+    let path = quoted(path);
+    format!("file_path {path} leads out of the dataset's folder through a symbolic link")
 }
 
 fn cannot(path: &str, error: &io::Error) -> String {
+    let path = quoted(path);
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            format!("the file {path:?} does not exist")
+            format!("the file {path} does not exist")
         }
-        io::ErrorKind::InvalidInput => format!("the file {path:?} {error}"),
-        _ => format!("the file {path:?} cannot be read: {error}"),
+        io::ErrorKind::InvalidInput => format!("the file {path} {error}"),
+        _ => format!("the file {path} cannot be read: {error}"),
     }
 }
 

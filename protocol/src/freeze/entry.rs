@@ -44,19 +44,18 @@ pub(super) fn read_all(
     base: &Path,
     policies: &Policies,
 ) -> Result<Vec<Draft>, Refusal> {
-    let items = match manifest.get("datasets").filter(|items| items.truthy()) {
-        None => {
-            return Err(Refusal::new(
-                "datasets",
-                "there are none; list at least one dataset",
-            ));
-        }
-        Some(Value::Array(items)) => items,
+    let items = match manifest.get("datasets") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items.as_slice(),
         Some(other) => {
             let problem = format!("is {}; it must be a list of datasets", other.type_name());
             return Err(Refusal::new("datasets", problem));
         }
     };
+    if items.is_empty() {
+        let problem = "there are none; list at least one dataset";
+        return Err(Refusal::new("datasets", problem));
+    }
     let mut drafts = Vec::with_capacity(items.len());
     let mut names = HashMap::new();
     for (at, item) in items.iter().enumerate() {

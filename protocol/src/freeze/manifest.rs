@@ -77,17 +77,23 @@ fn policy(manifest: &Object, key: &str) -> Result<Option<Object>, Refusal> {
     }
 }
 
+/// The first of the keys that says anything, and what it says.
+pub(super) fn first_metrics<'a>(
+    manifest: &'a Object,
+    keys: [&'static str; 2],
+) -> Option<(&'static str, &'a Value)> {
+    keys.into_iter()
+        .find_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)))
+}
+
 /// Metric names from the first key that says anything, lower-cased, each once in the order given.
 fn metrics(
     manifest: &Object,
-    keys: [&str; 2],
+    keys: [&'static str; 2],
     known: &[&str],
     default: &str,
 ) -> Result<Vec<String>, Refusal> {
-    let given = keys
-        .into_iter()
-        .find_map(|key| Some((key, manifest.get(key).filter(|value| value.truthy())?)));
-    let Some((field, given)) = given else {
+    let Some((field, given)) = first_metrics(manifest, keys) else {
         return Ok(vec![default.to_owned()]);
     };
     let names = match given {

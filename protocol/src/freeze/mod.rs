@@ -2,8 +2,11 @@
 
 mod entry;
 mod manifest;
+mod notice;
 #[cfg(test)]
 mod tests;
+
+pub use notice::notices;
 
 use std::path::Path;
 

@@ -218,6 +218,10 @@ fn fields_are_refused_by_name() {
     for (json, expected) in [
         ("{}".to_owned(), "datasets: there are none"),
         (
+            "{\"datasets\": {}}".to_owned(),
+            "datasets: is an object; it must be a list of datasets",
+        ),
+        (
             r#"{"datasets": {"a": 1}}"#.to_owned(),
             "datasets: is an object",
         ),

@@ -21,8 +21,9 @@ pub use file_hash::sha256_file;
 pub use preset::preset_names;
 pub use program::SEARCH_PATH;
 pub use to_serde::to_serde;
+use to_serde::too_long;
 
-use crate::canonical::{Limits, Object, Value, casefold, digest, py_strip};
+use crate::canonical::{Limits, Object, Value, casefold, digest, is_unseen, py_strip};
 use crate::coerce;
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::input::{InputError, Refusal, index, member, read_named_json};
@@ -37,6 +38,9 @@ const LIMITS: Limits = Limits {
     depth: 64,
     nodes: 1_000_000,
 };
+
+/// The longest display name, in characters.
+const MAX_NAME: usize = 200;
 
 /// A method: one identified configuration under a display name.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,14 +192,25 @@ impl Common {
         default_name: impl FnOnce() -> String,
     ) -> Result<Self, Refusal> {
         let name = match item.get("name") {
-            Some(given) if given.truthy() => coerce::text(given),
-            _ => Some(default_name()),
+            None | Some(Value::Null) => Some(default_name()),
+            Some(given) => coerce::text(given),
         };
-        let sound = |name: &String| !py_strip(name).is_empty() && !name.contains(char::is_control);
-        let name = name.filter(sound).ok_or_else(|| {
-            let problem = "must be a text that is not blank and has no control characters";
-            Refusal::new(member(field, "name"), problem)
-        })?;
+        let name = name.unwrap_or_default();
+        let problem = if py_strip(&name).is_empty() {
+            Some("must be a text that is not blank; leave it out for the default".to_owned())
+        } else if let Some(unseen) = name.chars().find(|c| is_unseen(*c)) {
+            let code = u32::from(unseen);
+            Some(format!(
+                "holds the character U+{code:04X}, which cannot be seen; a name is what people tell methods apart by"
+            ))
+        } else {
+            let length = name.chars().count();
+            (length > MAX_NAME)
+                .then(|| format!("has {length} characters; a name may have {MAX_NAME}"))
+        };
+        if let Some(problem) = problem {
+            return Err(Refusal::new(member(field, "name"), problem));
+        }
         let mut declarations = Vec::new();
         if let Some(value) = item.get("task_eligibility") {
             let field = member(field, "task_eligibility");
@@ -230,6 +245,13 @@ impl Common {
     ) -> Result<Method, Refusal> {
         check_public(&configuration)
             .map_err(|refusal| Refusal::new(member(field, &refusal.field), refusal.problem))?;
+        if !matches!(kind, MethodKind::Unsupported(_))
+            && let Some(place) = too_long(&configuration)
+        {
+            let problem =
+                "has more than 64 bits, so a worker cannot be told it exactly; write it as a text";
+            return Err(Refusal::new(member(field, &place), problem));
+        }
         entry.insert("name", self.name.as_str());
         Ok(Method {
             name: self.name,

@@ -523,3 +523,50 @@ fn our_own_example_is_sound() {
         .count();
     assert_eq!((methods.len(), programs), (7, 2));
 }
+
+#[test]
+fn names_are_short_texts_that_can_be_seen() {
+    let read = |name: &str| {
+        let item = object! { "preset" => "Levenshtein", "name" => name };
+        methods_from_value(&Value::Array(vec![item]), Path::new("/")).map(|_| ())
+    };
+    for good in [
+        "a",
+        "\u{e9}t\u{e9}",
+        &"x".repeat(200),
+        " spaced ",
+        "\u{1f600}",
+    ] {
+        assert!(read(good).is_ok(), "{good:?}");
+    }
+    for (bad, word) in [
+        ("", "not blank"),
+        (" \u{a0}", "not blank"),
+        ("a\nb", "U+000A"),
+        ("a\u{1b}[31m", "U+001B"),
+        ("a\u{202e}b", "U+202E"),
+        ("a\u{200b}", "U+200B"),
+        ("a\u{2028}b", "U+2028"),
+        (&"x".repeat(201), "201 characters"),
+    ] {
+        let text = read(bad).unwrap_err().to_string();
+        assert!(
+            text.starts_with("[0].name: ") && text.contains(word),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_integer_no_worker_can_be_told_is_refused() {
+    let item = |count: &str| {
+        let text = format!("[{{\"preset\": \"GST\", \"chunk_size\": {count}}}]");
+        methods_from_value(
+            &crate::canonical::read(text.as_bytes()).unwrap(),
+            Path::new("/"),
+        )
+    };
+    assert!(item("18446744073709551615").is_ok());
+    let text = item("18446744073709551616").unwrap_err().to_string();
+    assert!(text.contains("chunk_size: has more than 64 bits"), "{text}");
+}

@@ -120,7 +120,7 @@ impl Steps {
     }
 
     /// The counts along the curve, from a threshold above all scores to one below all. `None` unless both classes occur,
-    /// or when the outer thresholds are not finite.
+    /// or when a threshold at an end or between two scores is not finite: Matheel gives no curve of such scores either.
     fn curve(&self) -> Option<impl Iterator<Item = Counts> + '_> {
         let (total, positive) = self.totals();
         if positive == 0 || positive == total {
@@ -129,7 +129,13 @@ impl Steps {
         let margin = self.margin()?;
         let lower = self.scores.first()? - margin;
         let upper = self.scores.last()? + margin;
-        if !(lower.is_finite() && upper.is_finite()) {
+        // Of all sums of neighbours, those at the ends are the largest.
+        let ends = [
+            self.scores.first_chunk::<2>(),
+            self.scores.last_chunk::<2>(),
+        ];
+        let between = ends.into_iter().flatten().map(|[a, b]| a + b);
+        if !between.chain([lower, upper]).all(f64::is_finite) {
             return None;
         }
         // Among huge scores `upper` may round to the largest one, so it is compared like any threshold.
@@ -258,7 +264,17 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_overflows_leaves_the_curves_undefined() {
+    fn thresholds_that_overflow_leave_the_curves_undefined_as_in_matheel() {
+        for scores in [[1.7e308, 1.6e308], [-1.6e308, -1.7e308]] {
+            assert_eq!(pair_metric("auroc", &[1, 0], &scores, 0.0), None);
+        }
+        for (scores, value) in [([1.7e308, 1.7e308], 0.5), ([1e308, -0.5e308], 1.0)] {
+            let metrics = PairMetrics::compute(&[1, 0], &scores, 0.0).unwrap();
+            assert_eq!(
+                (metrics.auroc, metrics.average_precision),
+                (Some(value), Some(value))
+            );
+        }
         let metrics = PairMetrics::compute(&[1, 0], &[1.7e308, -1.7e308], 0.0).unwrap();
         assert_eq!((metrics.auroc, metrics.average_precision), (None, None));
         assert_eq!(metrics.f1, 1.0);

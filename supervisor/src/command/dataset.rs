@@ -38,11 +38,14 @@ fn check(args: &DatasetCheck) -> Result<Exit, Error> {
     let dataset =
         Dataset::load(&args.dir, family).map_err(|error| Error::input(error.to_string()))?;
     let content = dataset.content();
+    let items = dataset.item_count();
     if args.report.json {
         output::print_json(&object! {
             "task_family" => family.name(),
             "task_type" => dataset.task_type(),
             "content" => content.to_value(),
+            "items" => i64::try_from(items).unwrap_or(i64::MAX),
+            "can_be_frozen" => items > 0,
         })?;
     } else {
         let mut text = format!(
@@ -54,7 +57,16 @@ fn check(args: &DatasetCheck) -> Result<Exit, Error> {
         for (table, rows) in &content.counts {
             let _ = writeln!(text, "{table}: {rows}");
         }
+        if items == 0 {
+            text.push_str(
+                "It cannot be frozen: there is nothing to score, not one pair or candidate.\n",
+            );
+        }
         output::print(&text)?;
     }
-    Ok(Exit::Success)
+    Ok(if items == 0 {
+        Exit::Negative
+    } else {
+        Exit::Success
+    })
 }

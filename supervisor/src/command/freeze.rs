@@ -6,7 +6,7 @@ use crate::error::{Error, Exit};
 use crate::render::{output, plain};
 use crate::rundir::durable;
 use proctor_protocol::canonical::Limits;
-use proctor_protocol::freeze::freeze;
+use proctor_protocol::freeze::{freeze, notices};
 use proctor_protocol::input::read_named_json;
 use proctor_protocol::object;
 
@@ -18,6 +18,11 @@ pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
         .map_err(|error| Error::input(format!("{}: {error}", base.display())))?;
     let protocol = freeze(&manifest, &base, args.benchmark_id.as_deref())
         .map_err(|error| error.in_file(&args.manifest))?;
+    let notices = notices(&manifest);
+    for notice in &notices {
+        let text = format!("note: {}: {notice}", args.manifest.display());
+        output::tell(&plain(&text));
+    }
     durable::write_file(&args.output, protocol.file_text().as_bytes())?;
     let file = args.output.display().to_string();
     if args.report.json {
@@ -25,6 +30,7 @@ pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
             "benchmark_id" => protocol.benchmark_id(),
             "output" => file,
             "protocol_id" => protocol.id(),
+            "notices" => notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })?;
     } else {
         output::print(&format!(

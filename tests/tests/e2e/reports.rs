@@ -154,3 +154,43 @@ fn a_failed_method_is_shown_with_its_outcome_and_its_last_words() {
         assert!(!text.contains("the disk is on fire"), "{name}");
     }
 }
+
+#[test]
+fn freezing_tells_what_it_did_not_take_as_written() {
+    let bench = Bench::fixtures(2.0);
+    let folder = repository().join("fixtures");
+    let text = std::fs::read_to_string(folder.join("manifest.json")).expect("a manifest");
+    let mut manifest = document(&text);
+    for dataset in manifest["datasets"].as_array_mut().expect("datasets") {
+        let path = folder.join(dataset["path"].as_str().expect("a path"));
+        dataset["path"] = json!(path);
+    }
+    manifest["pair_metircs"] = json!(["auroc"]);
+    manifest["datasets"][0]["k"] = json!("7");
+    let file = bench.path("odd.json");
+    std::fs::write(&file, manifest.to_string()).expect("written");
+    let frozen = proctor(args![
+        "freeze",
+        &file,
+        "-o",
+        bench.path("odd.protocol.json"),
+        "--json"
+    ])
+    .exits(0)
+    .says("pair_metircs: is not a key here and was ignored")
+    .says("datasets[0].k: is \"7\", which was read as 7");
+    let notices = document(&frozen.stdout)["notices"].clone();
+    assert_eq!(notices.as_array().map(Vec::len), Some(2), "{notices}");
+}
+
+#[test]
+fn a_dataset_of_nothing_is_sound_but_cannot_be_frozen() {
+    let bench = Bench::fixtures(2.0);
+    let folder = bench.path("empty");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::write(folder.join("files.csv"), "file_id,file_path\n").expect("written");
+    std::fs::write(folder.join("pairs.csv"), "left_id,right_id,label\n").expect("written");
+    proctor(args!["dataset", "check", &folder])
+        .exits(1)
+        .says("cannot be frozen");
+}

@@ -119,8 +119,18 @@ fn remark(row: &Row) -> Markup {
         } @else if let Some(reason) = &row.not_applicable_reason {
             "not applicable: " (reason)
         } @else if !row.eligible {
-            "undefined on this dataset"
+            (undefined(row))
         }
+    }
+}
+
+/// Why a metric of a scored dataset has no value: the curves are the only ones that may have none.
+fn undefined(row: &Row) -> &'static str {
+    match &*row.metric {
+        "auroc" | "average_precision" => {
+            "undefined: the curve needs pairs of both labels, and scores whose differences and sums do not overflow"
+        }
+        _ => "undefined on this dataset",
     }
 }
 

@@ -43,7 +43,7 @@ fn page(title: &str, document: &Document, stem: &str, this: Artifact, main: &Mar
             }
             body {
                 header {
-                    h1 { (document.benchmark_id()) " " (status_chip(document)) }
+                    h1 { (document.benchmark_id()) " " (status_chip(document)) " " (failed_chip(document)) }
                     p.facts {
                         "protocol " code title=(document.protocol_id()) { (short(document.protocol_id())) }
                         @if let Some(Value::String(domain)) = document.metadata().get("domain") {
@@ -73,6 +73,25 @@ fn status_chip(document: &Document) -> Markup {
         html! { span.chip.owed { "incomplete" } }
     } else {
         html! { span.chip.good { "complete" } }
+    }
+}
+
+/// How many methods failed: a complete bundle can be one of failures.
+fn failed_chip(document: &Document) -> Markup {
+    let mut failed: Vec<&str> = document
+        .rows()
+        .iter()
+        .filter(|row| row.error.is_some() && !row.not_charged())
+        .map(|row| &*row.algorithm_id)
+        .collect();
+    failed.sort_unstable();
+    failed.dedup();
+    html! {
+        @match failed.len() {
+            0 => {},
+            1 => span.chip.bad { "1 method failed" },
+            count => span.chip.bad { (count) " methods failed" },
+        }
     }
 }
 

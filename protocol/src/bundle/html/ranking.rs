@@ -16,6 +16,7 @@ pub(in crate::bundle) fn ranking_page(document: &Document, stem: &str) -> String
     let main = html! {
         (banner(&methods))
         h2 { "Methods" }
+        p.note { (tally(&methods)) }
         (method_table(&methods))
         @for family in [Family::Pair, Family::Retrieval] {
             (rankings(document, family))
@@ -41,6 +42,33 @@ fn banner(methods: &[Summary<'_>]) -> Markup {
     }
 }
 
+/// How many methods came out how: "7 methods: 2 completed, 5 failed".
+fn tally(methods: &[Summary<'_>]) -> String {
+    let count = |standing| {
+        methods
+            .iter()
+            .filter(|one| one.standing == standing)
+            .count()
+    };
+    let parts: Vec<String> = [
+        (Standing::Completed, "completed"),
+        (Standing::Failed, "failed"),
+        (Standing::Owed, "owed another attempt"),
+        (Standing::NotApplicable, "not applicable"),
+    ]
+    .into_iter()
+    .map(|(standing, word)| (count(standing), word))
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    let noun = if methods.len() == 1 {
+        "method"
+    } else {
+        "methods"
+    };
+    format!("{} {noun}: {}.", methods.len(), parts.join(", "))
+}
+
 fn chip(method: &Summary<'_>) -> Markup {
     let outcome = &method.outcome;
     html! {
@@ -63,7 +91,7 @@ fn method_table(methods: &[Summary<'_>]) -> Markup {
                 } }
                 tbody { @for method in methods { tr {
                     td.name { (method.name) small { (method.kind) " " code title=(method.id) { (short(method.id)) } } }
-                    td { (chip(method)) }
+                    td.outcome { (chip(method)) }
                     td.why { (method.sentence) }
                     td.number data-label="datasets" { (method.scored) " / " (method.applicable) }
                     td.number data-label="wall time" { @match method.wall_seconds {

@@ -174,6 +174,8 @@ fn a_bundle_with_partly_finished_methods_is_valid_and_says_what_is_owed_first() 
     assert!(banner < page.find("<h2>Methods").unwrap());
     assert!(page.contains("whole &lt;b&gt;") && !page.contains("whole <b>"));
     assert!(page.contains("Used up its budget of 30 min 00 s; 2 of 5 datasets had been scored."));
+    assert!(page.contains("3 methods: 1 completed, 1 failed, 1 owed another attempt."));
+    assert!(page.contains("1 method failed"));
     assert!(!page.contains("<script"));
     let details = text(&document, Artifact::DetailsHtml);
     assert!(details.contains("TimeoutError: the budget of 1800.0 seconds was used up"));
