@@ -8,9 +8,11 @@ use crate::render::results::{self, Place};
 use crate::render::table::{Align, Table};
 use crate::render::{output, plain, seconds};
 use crate::room::sweep_stale_rooms;
+use crate::run::scratch;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
 use crate::rundir::plan::{not_applicable, parts};
+use crate::rundir::reserve::Reserve;
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::MethodKind;
 use proctor_protocol::object;
@@ -53,12 +55,27 @@ fn sweep() {
             ));
         }
     }
+    for (path, removed) in scratch::sweep(&scratch::root()) {
+        let path = plain(&path.display().to_string());
+        output::tell(&match removed {
+            Ok(()) => format!("removed {path}, which a supervisor that was killed left behind"),
+            Err(why) => format!(
+                "{path}, which a supervisor that was killed left behind, cannot be removed: {}",
+                plain(&why)
+            ),
+        });
+    }
 }
 
 fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error> {
     let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let plan = freeze_plan(prepared, command_line.collect())?;
     let ran = run_methods(prepared, &plan, stop);
+    Reserve::of(prepared.run.root()).give_back();
+    // First, before anything that may only follow from it.
+    if let Err(error) = &ran {
+        output::tell(&format!("error: {}", plain(&error.to_string())));
+    }
     if stop.at_once() {
         return Ok(Exit::Interrupted);
     }
@@ -75,8 +92,8 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
         (Ok(merged), _) => merged,
         (Err(error), Ok(())) => return Err(error),
         (Err(error), Err(_)) => {
-            output::tell(&format!("error: no bundle could be made: {error}"));
-            return ran.map(|()| Exit::Infrastructure);
+            output::tell(&plain(&format!("error: no bundle could be made: {error}")));
+            return Ok(Exit::Infrastructure);
         }
     };
     let published = prepared.run.publish(merged.bundle)?;
@@ -85,9 +102,10 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
         page: &merged.page,
     };
     results::report(&plan, &merged.document, &merged.methods, &place, json)?;
-    ran?;
     Ok(if stop.asked() {
         Exit::Interrupted
+    } else if let Err(error) = &ran {
+        error.exit()
     } else {
         results::exit(merged.methods.iter().map(|record| &record.outcome))
     })

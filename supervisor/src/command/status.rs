@@ -5,10 +5,10 @@ use crate::error::{Error, Exit};
 use crate::render::sentence::{Numbers, sentence, tail};
 use crate::render::table::{Align, Table};
 use crate::render::{output, plain, seconds};
-use crate::run::STDERR_LINES;
+use crate::run::{STDERR_LINES, host};
 use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
 use crate::rundir::state::{self, Attempt, Heartbeat};
-use crate::rundir::{Part, RunDir};
+use crate::rundir::{Part, RunDir, Started};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
@@ -27,7 +27,10 @@ struct Line<'a> {
 enum State {
     NotStarted,
     NotApplicable(String),
+    /// Begun, and it goes on as far as can be told from here.
     Begun(Option<Heartbeat>),
+    /// Begun, and its supervisor is gone.
+    Lost,
     Ended(Outcome),
 }
 
@@ -37,13 +40,16 @@ impl State {
             Self::NotStarted => "not started",
             Self::NotApplicable(_) => "not applicable",
             Self::Begun(_) => "begun",
+            Self::Lost => "lost",
             Self::Ended(_) => "ended",
         }
     }
 }
 
 pub(super) fn execute(args: &Status) -> Result<Exit, Error> {
-    let run = RunDir::new(&args.run_dir);
+    // `run` shows absolute paths, so this does too.
+    let root = std::path::absolute(&args.run_dir).unwrap_or_else(|_| args.run_dir.clone());
+    let run = RunDir::new(&root);
     let plan = Plan::read(&run)?;
     let lines: Vec<Line<'_>> = plan
         .methods
@@ -62,9 +68,11 @@ pub(super) fn execute(args: &Status) -> Result<Exit, Error> {
             "budget_seconds" => plan.policy.budget_seconds,
             "methods" => rows,
             "bundle" => bundle,
+            "advice" => advice(&run, &lines),
         })?;
     } else {
-        output::print(&text(&plan, &lines, bundle.as_deref()))?;
+        let advice = advice(&run, &lines);
+        output::print(&text(&plan, &lines, bundle.as_deref(), advice.as_deref()))?;
     }
     Ok(Exit::Success)
 }
@@ -79,6 +87,7 @@ fn line<'a>(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Line<'a>, E
         },
         Some(attempt) => match &attempt.terminal {
             Some(terminal) => State::Ended(terminal.outcome.clone()),
+            None if attempt.started.as_ref().is_some_and(is_lost) => State::Lost,
             None => State::Begun(Heartbeat::read(&attempt.dir)),
         },
     };
@@ -89,6 +98,24 @@ fn line<'a>(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Line<'a>, E
         numbers: Numbers::of(newest, &parts, plan.policy.budget_seconds),
         parts,
         attempts,
+    })
+}
+
+/// True when the supervisor of an attempt does not run any more: another start of this machine, or no such process. From
+/// another machine this cannot be told.
+fn is_lost(started: &Started) -> bool {
+    let here = started.host == host::machine().host;
+    here && (started.boot_id != host::boot_id() || started.supervisor.is_gone())
+}
+
+/// What to do about a run whose supervisor is gone; `None` when there is nothing to do.
+fn advice(run: &RunDir, lines: &[Line<'_>]) -> Option<String> {
+    let lost = lines.iter().any(|line| matches!(line.state, State::Lost));
+    lost.then(|| {
+        format!(
+            "the supervisor of this run is gone and nothing goes on; `proctor merge {}` makes a bundle of what is there",
+            plain(&run.root().display().to_string())
+        )
     })
 }
 
@@ -124,6 +151,7 @@ fn describe(line: &Line<'_>, plan: &Plan) -> String {
     match &line.state {
         State::NotStarted => "has not started".into(),
         State::NotApplicable(reason) => format!("does not apply to this benchmark: {reason}"),
+        State::Lost => "its supervisor is gone; it has no outcome".into(),
         State::Begun(None) => "started; nothing heard of it yet".into(),
         State::Begun(Some(beat)) => format!(
             "at {} of {}: {}/{} items of dataset {} of {} when last heard of",
@@ -138,7 +166,7 @@ fn describe(line: &Line<'_>, plan: &Plan) -> String {
     }
 }
 
-fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
+fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>, advice: Option<&str>) -> String {
     let mut table = Table::new([
         ("method", Align::Left),
         ("scored", Align::Right),
@@ -176,5 +204,8 @@ fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>) -> String {
     }
     let bundle = bundle.map_or_else(|| "none yet".to_owned(), plain);
     let _ = writeln!(text, "\nbundle: {bundle}");
+    if let Some(advice) = advice {
+        let _ = writeln!(text, "{advice}");
+    }
     text
 }

@@ -1,6 +1,7 @@
 //! Merging run directories written by hand: what counts, what does not, and that the bytes repeat.
 
 use super::{Merged, merge_run};
+use crate::rundir::Supervisor;
 use crate::rundir::durable::{self, Appender};
 use crate::rundir::plan::{Machine, Policy, WorkerBinary, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
@@ -95,7 +96,11 @@ impl Run {
             started_utc: "2026-01-01T00:00:00Z".into(),
             host: "h".into(),
             boot_id: "b".into(),
-            supervisor_pid: 1,
+            supervisor: Supervisor {
+                namespace: 1,
+                pid: 1,
+                started: 1,
+            },
             cores: vec![0],
             budget_seconds: 3.0,
         };

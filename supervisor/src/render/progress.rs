@@ -103,6 +103,7 @@ impl Progress {
 
     /// A line about the run as a whole.
     pub fn note(&self, line: &str) {
+        let line = &plain(line);
         match &self.drawn {
             Some(drawn) => drawn.suspend(|| output::tell(line)),
             None => output::tell(line),
@@ -110,7 +111,7 @@ impl Progress {
     }
 
     fn say(&self, method: usize, what: &str) {
-        let name = plain(&self.entries[method].name);
+        let name = &self.entries[method].name;
         self.note(&format!(
             "[{}/{}] {name}: {what}",
             self.ended,

@@ -2,18 +2,20 @@
 
 use super::exam::MethodExam;
 use super::live::Live;
-use super::{Prepared, host, worker};
+use super::{Prepared, host, scratch, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
-use crate::room::{self, RoomSpec};
+use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
 use crate::rundir::fields::RecordError;
-use crate::rundir::plan::{Plan, parts};
+use crate::rundir::plan::{Plan, WorkerBinary, parts};
 use crate::rundir::record::{AttemptId, Started, Terminal};
-use crate::rundir::state;
-use proctor_protocol::canonical::{digest, pretty};
-use proctor_protocol::method::Method;
+use crate::rundir::reserve::Reserve;
+use crate::rundir::{Supervisor, regular, state};
+use proctor_protocol::canonical::{Value, digest, pretty};
+use proctor_protocol::method::{Method, MethodKind};
 use proctor_protocol::object;
-use std::path::PathBuf;
+use proctor_protocol::outcome::Outcome;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Our side could not keep its records.
@@ -40,6 +42,7 @@ pub struct Desk {
     pub dir: PathBuf,
     /// Which attempt it is.
     pub id: AttemptId,
+    reserve: Reserve,
 }
 
 impl Desk {
@@ -55,10 +58,12 @@ impl Desk {
     ) -> Result<Self, AttemptError> {
         let earlier = state::attempts(&prepared.run, &method.id)?;
         let id = AttemptId::local(state::next_submission(&earlier));
-        durable::create_dir_all(&prepared.run.attempts_dir(&method.id))?;
+        let reserve = Reserve::of(prepared.run.root());
+        reserve.take();
+        reserve.with(|| durable::create_dir_all(&prepared.run.attempts_dir(&method.id)))?;
         let dir = prepared.run.attempt_dir(&method.id, &id);
-        durable::create_dir(&dir)?;
-        durable::create_dir(&dir.join("scores"))?;
+        reserve.with(|| durable::create_dir(&dir))?;
+        reserve.with(|| durable::create_dir(&dir.join("scores")))?;
         let started = Started {
             run_id: plan.run_id.clone(),
             nonce: plan.nonce.clone(),
@@ -66,13 +71,13 @@ impl Desk {
             started_utc: host::now_utc(),
             host: host::machine().host,
             boot_id: host::boot_id(),
-            supervisor_pid: i64::from(std::process::id()),
+            supervisor: Supervisor::this(),
             cores: cores.to_vec(),
             budget_seconds: plan.policy.budget_seconds,
         };
         let text = pretty(&started.to_value());
-        durable::write_file(&dir.join("started.json"), text.as_bytes())?;
-        Ok(Self { dir, id })
+        reserve.with(|| durable::write_file(&dir.join("started.json"), text.as_bytes()))?;
+        Ok(Self { dir, id, reserve })
     }
 
     /// Runs the attempt to its end and writes its terminal record.
@@ -101,10 +106,15 @@ impl Desk {
         let room = self.room(plan, method, cores);
         let budget =
             Duration::try_from_secs_f64(plan.policy.budget_seconds).unwrap_or(Duration::MAX);
-        let ending = attempt::run(&room, budget, &mut exam, control);
+        let ending = match changed(method, &plan.policy.worker) {
+            None => attempt::run(&room, budget, &mut exam, control),
+            Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
+        };
         let terminal = terminal(&ending);
         let text = pretty(&terminal.to_value());
-        durable::write_file(&self.dir.join("terminal.json"), text.as_bytes())?;
+        let file = self.dir.join("terminal.json");
+        self.reserve
+            .with(|| durable::write_file(&file, text.as_bytes()))?;
         Ok(terminal)
     }
 
@@ -116,7 +126,7 @@ impl Desk {
             "method" => method.id.as_str(),
             "attempt" => self.id.to_string(),
         });
-        let scratch = scratch_root().join(format!("proctor-{}", &name[..16]));
+        let scratch = scratch::root().join(format!("{}{}", scratch::prefix(), &name[..16]));
         RoomSpec {
             env: room::environment(&scratch, worker::passed_on(method)),
             cores: cores.to_vec(),
@@ -130,8 +140,41 @@ impl Desk {
     }
 }
 
-fn scratch_root() -> PathBuf {
-    std::path::absolute(std::env::temp_dir()).unwrap_or_else(|_| PathBuf::from("/tmp"))
+/// Why a method cannot be started any more as the plan has it: a file it is made of is not the one that was planned. The
+/// files are read again right before they are used, since its id promises what ran.
+fn changed(method: &Method, worker: &WorkerBinary) -> Option<String> {
+    let mut promised: Vec<(&Path, Option<&str>)> = Vec::new();
+    match &method.kind {
+        MethodKind::Program(program) => {
+            let known = |key| method.configuration.get(key);
+            let executable = known("executable_sha256").and_then(Value::as_str);
+            promised.push((&program.executable, executable));
+            let files = known("files").and_then(Value::as_array).unwrap_or_default();
+            for path in &program.files {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let entry = files
+                    .iter()
+                    .find(|entry| entry.get("name").and_then(Value::as_str) == name);
+                promised.push((path, entry.and_then(|entry| entry.get("sha256")?.as_str())));
+            }
+        }
+        MethodKind::Builtin | MethodKind::Unsupported(_) => {
+            promised.extend(
+                worker
+                    .path
+                    .as_deref()
+                    .map(|path| (path, Some(worker.sha256.as_str()))),
+            );
+        }
+    }
+    promised.into_iter().find_map(|(path, sha256)| {
+        let name = path.file_name().unwrap_or_default().display();
+        match regular::sha256(path) {
+            Ok(found) if Some(found.as_str()) == sha256 => None,
+            Ok(_) => Some(format!("{name} was changed after the run was planned")),
+            Err(error) => Some(format!("{name} cannot be read any more: {error}")),
+        }
+    })
 }
 
 fn terminal(ending: &Ending) -> Terminal {
@@ -146,5 +189,46 @@ fn terminal(ending: &Ending) -> Terminal {
         ended_as: ending.wait_status.map(WaitStatus::to_value),
         worker: ending.worker.clone(),
         ended_utc: host::now_utc(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctor_protocol::method::load_methods;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_that_was_changed_since_the_plan_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["program", "model"] {
+            std::fs::write(path(name), "one").unwrap();
+            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let text = r#"[{"name": "p", "command": ["./program"], "files": ["model"]}, "GST"]"#;
+        std::fs::write(path("methods.json"), text).unwrap();
+        let methods = load_methods(&path("methods.json")).unwrap();
+        let worker = WorkerBinary {
+            path: Some(path("worker")),
+            sha256: proctor_protocol::canonical::sha256_hex(b"worker"),
+        };
+        std::fs::write(path("worker"), "worker").unwrap();
+        for method in &methods {
+            assert_eq!(changed(method, &worker), None, "{}", method.name);
+        }
+        for (name, method) in [("model", 0), ("program", 0), ("worker", 1)] {
+            let before = std::fs::read(path(name)).unwrap();
+            std::fs::write(path(name), "two").unwrap();
+            let reason = changed(&methods[method], &worker).unwrap();
+            assert_eq!(
+                reason,
+                format!("{name} was changed after the run was planned")
+            );
+            std::fs::write(path(name), before).unwrap();
+        }
+        std::fs::remove_file(path("model")).unwrap();
+        let reason = changed(&methods[0], &worker).unwrap();
+        assert!(reason.starts_with("model cannot be read"), "{reason}");
     }
 }

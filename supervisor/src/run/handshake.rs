@@ -1,7 +1,7 @@
 //! Asking the built-in worker, before anything starts, whether it is there and can score what the plan asks of it. It is
 //! asked in a real room, with a conversation of no datasets.
 
-use super::worker;
+use super::{scratch, worker};
 use crate::attempt::{self, Control, Exam};
 use crate::error::Error;
 use crate::render::sentence::tail;
@@ -55,7 +55,10 @@ impl Exam for Greeting<'_> {
 pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Error> {
     let trouble =
         |error: io::Error| Error::Infrastructure(format!("cannot try the worker: {error}"));
-    let folder = tempfile::tempdir().map_err(trouble)?;
+    let folder = tempfile::Builder::new()
+        .prefix(&scratch::prefix())
+        .tempdir_in(scratch::root())
+        .map_err(trouble)?;
     let scratch = folder.path().join("scratch");
     let log = folder.path().join("stderr");
     let room = RoomSpec {

@@ -6,6 +6,7 @@ pub mod handshake;
 pub mod host;
 pub mod live;
 pub mod preflight;
+pub mod scratch;
 pub mod signals;
 pub mod worker;
 
@@ -13,6 +14,7 @@ pub use preflight::{Prepared, Request, prepare};
 
 use crate::attempt::Control;
 use crate::error::Error;
+use crate::render::plain;
 use crate::render::progress::{Entry, Progress};
 use crate::render::sentence::{Numbers, tail};
 use crate::rundir::plan::{self, Plan, datasets, parts};
@@ -96,8 +98,8 @@ struct Ended {
 /// Runs every method of the plan that applies, and returns when nothing runs any more.
 ///
 /// # Errors
-/// Our own records cannot be written, or a room could not be emptied: then nothing more is started. Attempts that
-/// ended keep their records.
+/// The records of some method could not be kept, or a room could not be emptied: then nothing more is started. Attempts
+/// that ended keep their records.
 pub fn run_methods(prepared: &Prepared, plan: &Plan, stop: &Arc<Stop>) -> Result<(), Error> {
     let applicable = |&method: &usize| {
         plan::not_applicable(&prepared.protocol, &prepared.methods[method]).is_none()
@@ -116,7 +118,12 @@ pub fn run_methods(prepared: &Prepared, plan: &Plan, stop: &Arc<Stop>) -> Result
     for method in left_out {
         conductor.tell_not_applicable(method);
     }
-    std::thread::scope(|scope| conductor.conduct(scope));
+    std::thread::scope(|scope| {
+        // The scope waits for what runs, so a breakdown here must end that first.
+        if catch_unwind(AssertUnwindSafe(|| conductor.conduct(scope))).is_err() {
+            conductor.break_down();
+        }
+    });
     conductor.trouble.map_or(Ok(()), Err)
 }
 
@@ -186,10 +193,32 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Our side is in trouble: what runs is let finish, nothing more starts, and the first reason is told at the end.
+    /// One method has no result because our records could not be kept. The others are tried all the same: what filled
+    /// the disk may be gone with the room of its method.
+    fn trouble(&mut self, method: usize, error: Error) {
+        let reason = Outcome::Infrastructure(error.to_string());
+        let numbers = Numbers::of(None, &[], self.plan.policy.budget_seconds);
+        self.progress.end(method, &reason, numbers, &[]);
+        self.trouble.get_or_insert(error);
+    }
+
+    /// What runs is let finish, nothing more starts, and the first reason is told at the end.
     fn give_up(&mut self, error: Error) {
+        self.progress
+            .note(&plain(&format!("no further method is started: {error}")));
         self.schedule.stop();
         self.trouble.get_or_insert(error);
+    }
+
+    /// The conductor itself broke down: everything that runs is stopped.
+    fn break_down(&mut self) {
+        for running in self.running.values() {
+            running.control.kill();
+        }
+        let text =
+            "the supervision of the run broke down; this is a bug in proctor, please report it";
+        self.trouble
+            .get_or_insert(Error::Infrastructure(text.into()));
     }
 
     fn start<'scope>(
@@ -220,7 +249,7 @@ impl<'a> Conductor<'a> {
             }
             Err(error) => {
                 self.schedule.ended(start);
-                self.give_up(error);
+                self.trouble(start.method, error);
             }
         }
     }
@@ -252,7 +281,13 @@ impl<'a> Conductor<'a> {
         self.stop.release(&running.control);
         match result {
             Ok(terminal) => self.tell_ending(start.method, &running, &terminal),
-            Err(error) => self.give_up(error.into()),
+            Err(error @ AttemptError::Bug { .. }) => {
+                let error = Error::from(error);
+                self.progress.note(&plain(&error.to_string()));
+                // Nobody knows what is left in its room.
+                self.give_up(error);
+            }
+            Err(error) => self.trouble(start.method, error.into()),
         }
     }
 

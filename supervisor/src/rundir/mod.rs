@@ -12,12 +12,15 @@ pub mod fields;
 pub mod plan;
 pub mod record;
 pub mod regular;
+pub mod reserve;
 pub mod scores;
 pub mod state;
+pub mod supervisor;
 
 pub use fields::RecordError;
 pub use plan::Plan;
 pub use record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
+pub use supervisor::Supervisor;
 
 use crate::bundle::{Published, Sealed};
 use durable::DiskResult;

@@ -1,6 +1,7 @@
 //! The records of an attempt: their names, their fields, and the seal that tells a whole record from a torn one.
 
 use super::fields::{Fields, RecordError};
+use crate::rundir::Supervisor;
 use proctor_protocol::canonical::{Value, canonical, read, sha256_hex};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
@@ -111,8 +112,8 @@ pub struct Started {
     pub host: String,
     /// The kernel's id of this boot.
     pub boot_id: String,
-    /// Process id of the supervisor, meaningful with `boot_id`.
-    pub supervisor_pid: i64,
+    /// The supervisor, meaningful with `boot_id`.
+    pub supervisor: Supervisor,
     /// Cores given to the room.
     pub cores: Vec<usize>,
     /// The budget, in seconds.
@@ -130,7 +131,11 @@ impl Started {
             "started_utc" => self.started_utc.as_str(),
             "host" => self.host.as_str(),
             "boot_id" => self.boot_id.as_str(),
-            "supervisor_pid" => self.supervisor_pid,
+            "supervisor" => object! {
+                "pid_namespace" => count(self.supervisor.namespace),
+                "pid" => self.supervisor.pid,
+                "started_ticks" => count(self.supervisor.started),
+            },
             "cores" => self.cores.clone(),
             "budget_seconds" => self.budget_seconds,
         }
@@ -149,11 +154,23 @@ impl Started {
             started_utc: fields.text("started_utc")?,
             host: fields.text("host")?,
             boot_id: fields.text("boot_id")?,
-            supervisor_pid: fields.int("supervisor_pid")?,
+            supervisor: supervisor(Fields::within(fields.value("supervisor")?, file))?,
             cores: fields.indexes("cores")?,
             budget_seconds: fields.number("budget_seconds")?,
         })
     }
+}
+
+fn supervisor(fields: Fields<'_>) -> Result<Supervisor, RecordError> {
+    let number = |field| {
+        let number = u64::try_from(fields.int(field)?);
+        number.map_err(|_| fields.wrong(field, "a count"))
+    };
+    Ok(Supervisor {
+        namespace: number("pid_namespace")?,
+        pid: fields.int("pid")?,
+        started: number("started_ticks")?,
+    })
 }
 
 /// One record of `checkpoints.log`.

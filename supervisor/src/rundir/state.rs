@@ -200,6 +200,7 @@ impl Heartbeat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rundir::Supervisor;
     use crate::rundir::durable;
     use proctor_protocol::canonical::pretty;
     use proctor_protocol::outcome::Outcome;
@@ -212,7 +213,11 @@ mod tests {
             started_utc: "2026-01-01T00:00:00Z".into(),
             host: "h".into(),
             boot_id: "b".into(),
-            supervisor_pid: 1,
+            supervisor: Supervisor {
+                namespace: 1,
+                pid: 1,
+                started: 1,
+            },
             cores: vec![0],
             budget_seconds: 5.0,
         }

@@ -66,8 +66,11 @@ fn nothing_outlives_a_supervisor_that_is_killed() {
     let bench = Bench::fixtures(60.0);
     let oracle = Oracle::new(bench.path("").as_path());
     let methods = [bench.rogue("busy", NONE), bench.rogue("daemon", NONE)];
+    let temporary = bench.path("temporary");
+    std::fs::create_dir(&temporary).expect("a folder can be made");
     let mut run = oracle.watch(&bench.run_command(&methods, &[]));
     let mut child = run
+        .env("TMPDIR", &temporary)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -82,11 +85,28 @@ fn nothing_outlives_a_supervisor_that_is_killed() {
     child.wait().expect("the supervisor ends");
     wait_for("the room to be empty", || oracle.survivors().is_empty());
     // What it left behind can still be read.
-    let told = proctor::proctor(crate::args!["status", bench.run_dir()]);
+    let told = proctor::proctor(crate::args!["status", bench.run_dir()])
+        .exits(0)
+        .says("its supervisor is gone")
+        .says("proctor merge");
     assert!(
         told.stdout.contains("busy"),
         "{}\n{}",
         told.stdout,
         told.stderr
     );
+    proctor::proctor(crate::args!["merge", bench.run_dir()])
+        .exits(0)
+        .says("INCOMPLETE");
+    let bundle = crate::support::json(&bench.bundle().dir.join("bundle.json"));
+    assert_eq!(bundle["complete"], false);
+    // The next run takes away what the worker left in its scratch directory.
+    let left = || std::fs::read_dir(&temporary).expect("the folder").count();
+    assert_eq!(left(), 1);
+    let methods = bench.methods(&[serde_json::json!("GST")]);
+    let again = crate::args!["run", bench.protocol(), methods, "-o", bench.path("again")];
+    let mut again = proctor::command(&again);
+    again.env("TMPDIR", &temporary);
+    proctor::finish(again).exits(0).says("left behind");
+    assert_eq!(left(), 0);
 }

@@ -1,0 +1,73 @@
+//! Which process supervises, and whether it still does.
+
+/// A supervisor, told from every other process that ever had its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supervisor {
+    /// Number of its pid namespace; 0 when the system does not tell.
+    pub namespace: u64,
+    /// Its process id there.
+    pub pid: i64,
+    /// When it started, in clock ticks after boot.
+    pub started: u64,
+}
+
+impl Supervisor {
+    /// This process.
+    pub fn this() -> Self {
+        let pid = i64::from(std::process::id());
+        Self {
+            namespace: own_namespace(),
+            pid,
+            started: start_of(pid).unwrap_or(0),
+        }
+    }
+
+    /// True when it does not run any more. One of another pid namespace cannot be seen from here and is not gone.
+    pub fn is_gone(&self) -> bool {
+        self.namespace == own_namespace() && start_of(self.pid) != Some(self.started)
+    }
+}
+
+fn own_namespace() -> u64 {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let number = link
+        .to_str()
+        .and_then(|text| text.strip_prefix("pid:[")?.strip_suffix(']'));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// When a process started, in clock ticks after boot; `None` when there is none, or it has ended and only waits to be
+/// reaped.
+fn start_of(pid: i64) -> Option<u64> {
+    // The command name may hold anything, spaces, parentheses and bytes that are no text included.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = std::str::from_utf8(&stat[end + 1..])
+        .ok()?
+        .split_ascii_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_supervisor_is_gone_when_its_number_belongs_to_another_start() {
+        let this = Supervisor::this();
+        assert!(this.started > 0 && this.namespace > 0);
+        assert!(!this.is_gone());
+        let earlier = Supervisor {
+            started: this.started - 1,
+            ..this
+        };
+        assert!(earlier.is_gone());
+        let elsewhere = Supervisor {
+            namespace: 1,
+            ..earlier
+        };
+        assert!(!elsewhere.is_gone());
+    }
+}
