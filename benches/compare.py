@@ -132,7 +132,7 @@ def main():
                 lambda: [matheel, "benchmark", "evaluate", protocol, methods(name), "--output-dir", fresh(evaluated)],
                 "10" if "pairs" in title else "8, peak < 300",
             )
-    bundle = work("bundle.json")
+    bundle = work("payload.json")
     size = ["--methods", "20", "--datasets", "5"] if CHOSEN.small else []
     subprocess.run([sys.executable, os.path.join(HERE, "bundle.py"), bundle, *size], check=True)
     compare(
