@@ -13,5 +13,5 @@ pub use python::{
 };
 pub use read::{Limits, ReadError, read, read_streaming, read_with};
 pub use value::{Object, Value};
-pub use write::{canonical, digest, float_text, hex, pretty, sha256_hex, write_pretty};
+pub use write::{canonical, digest, float_text, hex, is_sha256, pretty, sha256_hex, write_pretty};
 pub(crate) use write::{push_float, push_raw};

@@ -288,3 +288,11 @@ pub fn hex(bytes: &[u8]) -> String {
         .flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]])
         .collect()
 }
+
+/// True of 64 lower-case hex digits.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

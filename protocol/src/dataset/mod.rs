@@ -18,7 +18,7 @@ pub use proctor_wire::Family;
 
 pub use blind::Blind;
 pub use csv::{CsvError, CsvLimits, Table};
-pub use fingerprint::{Content, DirectoryFingerprint, directory_fingerprint};
+pub use fingerprint::Content;
 pub use metadata::{Metadata, task_type};
 pub use source::decode;
 

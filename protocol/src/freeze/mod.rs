@@ -10,10 +10,10 @@ pub use notice::notices;
 
 use std::path::Path;
 
-use crate::canonical::{Limits, Value, digest};
+use crate::canonical::{Value, digest};
 use crate::coerce;
 use crate::frozen::{Protocol, public_form};
-use crate::input::{InputError, Refusal, index, read_named_json};
+use crate::input::{InputError, Refusal, index};
 use crate::object;
 use crate::public_metadata::{check_credentials, check_public};
 
@@ -22,24 +22,6 @@ pub type FreezeError = InputError;
 
 /// The benchmark id when none is given.
 pub const DEFAULT_BENCHMARK_ID: &str = "Matheel-Plagiarism-v1";
-
-/// A manifest is written by hand.
-const LIMITS: Limits = Limits {
-    bytes: 16 << 20,
-    depth: 64,
-    nodes: 1_000_000,
-};
-
-/// Freezes a manifest file; relative dataset paths count from its folder.
-///
-/// # Errors
-/// As [`freeze`], and a file that cannot be read or is not JSON. The file is named in each.
-pub fn freeze_file(path: &Path, benchmark_id: Option<&str>) -> Result<Protocol, FreezeError> {
-    let manifest = read_named_json(path, LIMITS)?;
-    // The parent of a bare file name is the empty path, which joins like the current folder.
-    let base = path.parent().unwrap_or(Path::new(""));
-    freeze(&manifest, base, benchmark_id).map_err(|error| error.in_file(path))
-}
 
 /// Freezes a manifest; relative dataset paths count from `base`.
 ///

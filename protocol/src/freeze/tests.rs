@@ -1,8 +1,9 @@
 //! Freezing against the vectors, and the refusals.
 
 use super::*;
-use crate::canonical::{canonical, pretty, read};
+use crate::canonical::{Limits, canonical, pretty, read};
 use crate::frozen::ThresholdPolicy;
+use crate::input::read_json;
 use crate::vectors::{shared, shared_json};
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -10,6 +11,13 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
         .get(key)
         .and_then(Value::as_str)
         .unwrap_or_else(|| panic!("no text {key}"))
+}
+
+/// Freezes a manifest file as the command does.
+fn freeze_file(path: &Path, benchmark_id: Option<&str>) -> Result<Protocol, FreezeError> {
+    let manifest = read_json(path, Limits::default())?;
+    let base = path.parent().expect("a folder");
+    freeze(&manifest, base, benchmark_id).map_err(|error| error.in_file(path))
 }
 
 #[test]

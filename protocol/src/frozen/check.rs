@@ -7,7 +7,7 @@ use proctor_wire::Family;
 
 use super::data::excludes_same_file;
 use super::{DatasetEntry, Protocol, ProtocolError, ThresholdPolicy, public_form};
-use crate::canonical::{Object, Value, digest};
+use crate::canonical::{Object, Value, digest, is_sha256};
 use crate::coerce;
 use crate::input::{Refusal, index, member};
 use crate::public_metadata::check_public;
@@ -320,9 +320,7 @@ fn fingerprint(content: &Object, field: &str) -> Result<String, Refusal> {
     content
         .get("sha256")
         .and_then(Value::as_str)
-        .filter(|text| {
-            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        })
+        .filter(|text| is_sha256(text))
         .map(str::to_owned)
         .ok_or_else(|| {
             Refusal::new(

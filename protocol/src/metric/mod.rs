@@ -9,10 +9,11 @@ mod retrieval;
 mod sum;
 
 pub use calibrate::calibrate_f1;
-pub use pair::{PairMetrics, pair_metric};
+pub use pair::PairMetrics;
 pub(crate) use retrieval::{QueryMeans, RankedQuery};
 pub use retrieval::{RetrievalGold, RetrievalMetrics};
-pub use sum::{mean, median, pairwise_sum};
+pub(crate) use sum::pairwise_sum;
+pub use sum::{mean, median};
 
 use proctor_wire::Family;
 

@@ -225,14 +225,13 @@ impl PairMetrics {
     }
 }
 
-/// One pair metric by name; `None` when it is undefined on this data.
-pub fn pair_metric(name: &str, labels: &[u8], scores: &[f64], threshold: f64) -> Option<f64> {
-    PairMetrics::compute(labels, scores, threshold)?.get(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn pair_metric(name: &str, labels: &[u8], scores: &[f64], threshold: f64) -> Option<f64> {
+        PairMetrics::compute(labels, scores, threshold)?.get(name)
+    }
 
     #[test]
     fn decisions_include_the_threshold_itself() {

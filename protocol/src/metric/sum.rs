@@ -6,7 +6,7 @@ const LANES: usize = 8;
 const BLOCK: usize = 128;
 
 /// The sum of `values` in numpy's pairwise order.
-pub fn pairwise_sum(values: &[f64]) -> f64 {
+pub(crate) fn pairwise_sum(values: &[f64]) -> f64 {
     let count = values.len();
     if count < LANES {
         return values.iter().fold(0.0, |sum, value| sum + value);

@@ -5,7 +5,7 @@ use crate::rundir::regular;
 use proctor_protocol::bundle::{InventoryRow, inventory_root};
 use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How a bundle directory and its inventory differ.
@@ -76,7 +76,8 @@ pub fn check_inventory(dir: &Path) -> Result<String, InventoryProblem> {
             Some(_) => {}
         }
     }
-    let missing = |path: &&String| found.iter().all(|row| row.path != **path);
+    let there: BTreeSet<&str> = found.iter().map(|row| row.path.as_str()).collect();
+    let missing = |path: &&String| !there.contains(path.as_str());
     if let Some(path) = listed.keys().find(missing) {
         return Err(InventoryProblem::Missing { path: path.clone() });
     }

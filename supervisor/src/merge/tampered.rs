@@ -200,7 +200,7 @@ fn evidence_is_derived_from_the_records() {
 
     let bundle = self::bundle();
     bundle.edit_json(&bundle.record(1), |record| {
-        set(record, "terminal", Value::Null)
+        set(record, "terminal", Value::Null);
     });
     bundle.refused(&["charged", "no terminal record"]);
 
@@ -232,6 +232,35 @@ fn what_bundle_json_says_is_held_to_the_payload() {
         bundle.edit_json("bundle.json", |about| set(about, field, value));
         bundle.refused(&["bundle.json", field]);
     }
+}
+
+#[test]
+fn plans_and_protocols_are_those_of_the_payload() {
+    let bundle = bundle();
+    bundle.edit_json("evidence/plan.json", |plan| {
+        set(member(plan, "policy"), "budget_seconds", 60.0);
+    });
+    bundle.refused(&["evidence/plan.json", "policy.budget_seconds", "60.0"]);
+    let bundle = self::bundle();
+    bundle.edit_json("evidence/protocol.json", |protocol| {
+        set(protocol, "seed", 99i64);
+    });
+    bundle.refused(&["evidence/protocol.json", "not the protocol"]);
+    let bundle = self::bundle();
+    fs::remove_file(bundle.path.join("evidence/plan.json")).unwrap();
+    bundle.refused(&["bundle.json", "evidence", "partial"]);
+}
+
+#[test]
+fn score_files_are_those_of_the_checkpoints() {
+    let bundle = bundle();
+    bundle.edit_json(&bundle.record(1), |record| {
+        let checkpoints = member(record, "checkpoints");
+        for at in 0..checkpoints.as_array().unwrap().len() {
+            set(item(checkpoints, at), "scores_sha256", "ab".repeat(32));
+        }
+    });
+    bundle.refused(&[".csv", "0001.local.r0", "abab"]);
 }
 
 #[test]

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::{Directory, Evidence, below, entries, name};
 use crate::bundle::Finding;
+use crate::bundle::score::{ScoreArtifact, digest_scores};
 use crate::canonical::{Limits, Value, canonical, float_text};
 use crate::frozen::Protocol;
 use crate::input::read_json;
@@ -83,6 +86,7 @@ pub(super) fn check(
         let problem = format!("is of method {id}, which is not in the payload");
         return Err(Finding::new(RULE, shown, problem));
     }
+    let mut promises = Vec::new();
     let (mut proved, mut unproved) = (0_usize, 0_usize);
     for (id, rows) in &methods.rows {
         let entry = methods.entries.get(id).copied();
@@ -90,17 +94,21 @@ pub(super) fn check(
             None if never_ran(entry, rows) => {}
             None => unproved += 1,
             Some(records) => {
-                let whole = Judged {
+                let (whole, of_method) = Judged {
                     protocol,
                     id,
                     entry,
                     rows,
                 }
                 .check(records)?;
+                promises.extend(of_method);
                 *(if whole { &mut proved } else { &mut unproved }) += 1;
             }
         }
     }
+    let check = |promise: &Promise| promise.check(directory.root, folders);
+    let files: Vec<Result<(), Finding>> = promises.par_iter().map(check).collect();
+    files.into_iter().collect::<Result<(), Finding>>()?;
     Ok(match (proved, unproved, records.is_empty()) {
         (_, 0, _) => Evidence::Full,
         (0, _, true) => Evidence::None,
@@ -164,8 +172,8 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// True when the records hold the whole attempt that counts.
-    fn check(&self, records: &[Record]) -> Result<bool, Finding> {
+    /// True when the records hold the whole attempt that counts; and what they say of its score files.
+    fn check(&self, records: &[Record]) -> Result<(bool, Vec<Promise>), Finding> {
         let mut counting = records
             .iter()
             .filter(|record| record.field(&["counts"]).as_bool() == Some(true));
@@ -205,7 +213,7 @@ impl Judged<'_> {
             ));
         }
         let Some(record) = one else {
-            return Ok(false);
+            return Ok((false, Vec::new()));
         };
         same(
             "attempt",
@@ -227,8 +235,8 @@ impl Judged<'_> {
                 let problem = "must be false: the attempt that counts has no terminal record";
                 return Err(Finding::new(RULE, place("charged"), problem));
             }
-            self.check_rows(record)?;
-            return Ok(false);
+            let promises = self.check_rows(record)?;
+            return Ok((false, promises));
         }
         for field in TERMINAL_FIELDS {
             same(
@@ -246,8 +254,7 @@ impl Judged<'_> {
                 record.field(&["terminal", "ended_as", field]),
             )?;
         }
-        self.check_rows(record)?;
-        Ok(true)
+        Ok((true, self.check_rows(record)?))
     }
 
     fn check_started(&self, record: &Record) -> Result<(), Finding> {
@@ -270,51 +277,105 @@ impl Judged<'_> {
         Ok(())
     }
 
-    /// Every dataset with scores has its checkpoint, with its seconds.
-    fn check_rows(&self, record: &Record) -> Result<(), Finding> {
-        let checkpoints = record
-            .field(&["checkpoints"])
-            .as_array()
-            .unwrap_or_default();
-        let mut seconds: HashMap<i64, (f64, Option<i64>)> = HashMap::new();
+    /// Every dataset with scores has its checkpoint, with its seconds. Gives what the checkpoints say of score files.
+    fn check_rows(&self, record: &Record) -> Result<Vec<Promise>, Finding> {
+        let checkpoints = record.field(&["checkpoints"]).as_array();
+        let checkpoints = checkpoints.unwrap_or_default();
+        let datasets = self.protocol.datasets();
+        let mut tests: HashMap<&str, &Value> = HashMap::new();
+        let mut promises = Vec::new();
         for checkpoint in checkpoints {
-            let text = |key| get(checkpoint, &[key]).as_str();
-            let number = |key| get(checkpoint, &[key]).as_number();
             let dataset = get(checkpoint, &["dataset"]).as_int();
-            if let (Some("test"), Some(dataset), Some(elapsed)) =
-                (text("role"), dataset, number("elapsed_seconds"))
-            {
-                seconds.insert(dataset, (elapsed, get(checkpoint, &["items"]).as_int()));
+            let dataset = dataset.and_then(|at| datasets.get(usize::try_from(at).ok()?));
+            let dataset = dataset.ok_or_else(|| {
+                record.finding("checkpoints", "name a dataset that is not frozen")
+            })?;
+            let validation = match get(checkpoint, &["role"]).as_str() {
+                Some("test") => false,
+                Some("validation") => true,
+                _ => return Err(record.finding("checkpoints", "have a role that is not known")),
+            };
+            if !validation {
+                tests.insert(&dataset.name, checkpoint);
+            }
+            let items = get(checkpoint, &["items"]).as_int();
+            let sha256 = get(checkpoint, &["scores_sha256"]).as_str();
+            if let (Some(items), Some(sha256)) = (items, sha256) {
+                promises.push(Promise {
+                    validation,
+                    file: if validation {
+                        ScoreArtifact::validation_file_name(dataset, self.id)
+                    } else {
+                        ScoreArtifact::file_name(dataset, self.id)
+                    },
+                    items,
+                    sha256: sha256.to_owned(),
+                    record: record.shown.clone(),
+                });
             }
         }
         for row in self.rows.iter().filter(|row| row.sample_count > 0) {
-            let datasets = self.protocol.datasets();
-            let dataset = datasets
-                .iter()
-                .position(|entry| *entry.name == *row.dataset_name);
-            let dataset = dataset.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1);
             let shown = |field: &str| {
                 let (metric, name, data) = (&row.metric, &row.algorithm_name, &row.dataset_name);
                 format!("per_dataset: {field} for {metric} of {name:?} on {data:?}")
             };
-            match seconds.get(&dataset) {
-                Some((elapsed, Some(_))) if *elapsed == row.elapsed_seconds => {}
-                Some((elapsed, Some(_))) => {
-                    let why = format!("{} says", record.shown);
-                    return Err(Finding::differs(
-                        RULE,
-                        shown("elapsed_seconds"),
-                        (&float_text(*elapsed), &why),
-                        &float_text(row.elapsed_seconds),
-                    ));
-                }
-                _ => {
-                    let problem =
-                        format!("is there, but {} has no checkpoint of scores", record.shown);
-                    return Err(Finding::new(RULE, shown("score"), problem));
-                }
+            let checkpoint = tests.get(&*row.dataset_name);
+            let elapsed = checkpoint
+                .filter(|one| get(one, &["items"]).as_int().is_some())
+                .and_then(|one| get(one, &["elapsed_seconds"]).as_number());
+            let Some(elapsed) = elapsed else {
+                let problem = format!("is there, but {} has no checkpoint of scores", record.shown);
+                return Err(Finding::new(RULE, shown("score"), problem));
+            };
+            if elapsed != row.elapsed_seconds {
+                let why = format!("{} says", record.shown);
+                return Err(Finding::differs(
+                    RULE,
+                    shown("elapsed_seconds"),
+                    (&float_text(elapsed), &why),
+                    &float_text(row.elapsed_seconds),
+                ));
             }
         }
-        Ok(())
+        Ok(promises)
+    }
+}
+
+/// What a checkpoint says of the scores of a dataset.
+struct Promise {
+    validation: bool,
+    file: String,
+    items: i64,
+    sha256: String,
+    record: String,
+}
+
+impl Promise {
+    /// Compares a score file with the checkpoint, where it holds every score: candidates that a protocol leaves out are
+    /// in the checkpoint alone.
+    fn check(&self, root: &Path, folders: &[PathBuf]) -> Result<(), Finding> {
+        let path = if self.validation {
+            let places = folders.iter();
+            let mut places = places.map(|folder| folder.join("validation").join(&self.file));
+            places.find(|path| path.exists())
+        } else {
+            Some(root.join("scores").join(&self.file)).filter(|path| path.exists())
+        };
+        let Some(path) = path else {
+            return Ok(());
+        };
+        let shown = below(root, &path);
+        let (rows, sha256) =
+            digest_scores(&path).map_err(|problem| Finding::new(RULE, shown.as_ref(), problem))?;
+        if i64::try_from(rows) != Ok(self.items) || sha256 == self.sha256 {
+            return Ok(());
+        }
+        let why = format!("{} has scores of SHA-256", self.record);
+        Err(Finding::differs(
+            RULE,
+            shown,
+            (&self.sha256, &why),
+            &format!("of scores with SHA-256 {sha256}"),
+        ))
     }
 }

@@ -110,10 +110,7 @@ impl Write for Against {
             .zip(&found)
             .take_while(|(a, b)| a == b)
             .count();
-        self.line += expected[..same]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        self.line += expected[..same].split(|byte| *byte == b'\n').count() - 1;
         if same < expected.len() {
             let shown = |bytes: &[u8]| match &bytes[same..bytes.len().min(same + SHOWN)] {
                 [] => "the end of the file".to_owned(),

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod files;
+mod plans;
 mod thresholds;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub enum Evidence {
     None,
     /// Some methods, or not all of an attempt.
     Partial,
-    /// Every method that ran has the ended attempt that counts.
+    /// The plan is there, and every method that ran has the ended attempt that counts.
     Full,
 }
 
@@ -97,9 +98,13 @@ pub fn check_directory(directory: &Directory<'_>) -> Result<Backing, Finding> {
     };
     check_about(directory)?;
     let folders = evidence_folders(directory.root)?;
-    let evidence = attempts::check(directory, protocol, &folders)?;
-    check_claim(directory, evidence)?;
     let (thresholds, recomputed_thresholds) = thresholds::check(directory, protocol, &folders)?;
+    let planned = plans::check(directory, protocol, &folders)?;
+    let mut evidence = attempts::check(directory, protocol, &folders)?;
+    if !planned {
+        evidence = evidence.min(Evidence::Partial);
+    }
+    check_claim(directory, evidence)?;
     let pages_compared = files::check(directory)?;
     Ok(Backing {
         evidence,

@@ -4,7 +4,7 @@
 mod read;
 mod write;
 
-pub(super) use read::{ScoreFile, Values, read_pair_scores, read_score_file};
+pub(super) use read::{ScoreFile, Values, digest_scores, read_pair_scores, read_score_file};
 pub use write::{ScoreArtifact, ScoreError, score_csv, validation_score_csv};
 
 use crate::canonical::sha256_hex;

@@ -91,17 +91,56 @@ pub(crate) fn read_pair_scores(
     dataset: Option<&Dataset>,
 ) -> Result<PairScores, String> {
     let mut items = Pairs::new(dataset, 0.5);
-    match scan(path, &mut items)?.trouble {
+    if let Some(trouble) = scan(path, &mut items)?.trouble {
+        return Err(trouble);
+    }
+    items
+        .check_count()
+        .map_err(|problem| format!("{}: {problem}", path.display()))?;
+    Ok(PairScores {
+        labels: items.labels,
+        scores: items.scores,
+    })
+}
+
+/// How many scores a score file holds, and the SHA-256 of them as little-endian doubles in file order: what a checkpoint
+/// says of them, when none was left out of the file.
+///
+/// # Errors
+/// The file cannot be read, or does not hold scores.
+pub(crate) fn digest_scores(path: &Path) -> Result<(u64, String), String> {
+    let mut items = Doubles::default();
+    let scanned = scan(path, &mut items)?;
+    match scanned.trouble {
         Some(trouble) => Err(trouble),
-        None => {
-            items
-                .check_count()
-                .map_err(|problem| format!("{}: {problem}", path.display()))?;
-            Ok(PairScores {
-                labels: items.labels,
-                scores: items.scores,
-            })
-        }
+        None => Ok((scanned.rows, hex(&items.hash.finalize()))),
+    }
+}
+
+/// The scores of any score file.
+#[derive(Default)]
+struct Doubles {
+    score: Column,
+    hash: Sha256,
+}
+
+impl Items for Doubles {
+    fn read_header(&mut self, columns: &[String]) {
+        self.score = column(columns, SCORE);
+    }
+
+    fn columns_missing(&self) -> Option<String> {
+        missing(&[(SCORE, self.score)])
+    }
+
+    fn add(&mut self, _row: usize, record: &ByteRecord) -> Result<(), String> {
+        let score = number(record, self.score, SCORE)?;
+        self.hash.update(score.to_le_bytes());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Values, String> {
+        Err("has scores alone".to_owned())
     }
 }
 

@@ -205,11 +205,3 @@ impl<'a> Methods<'a> {
         Ok(reasons)
     }
 }
-
-/// True for 64 lower-case hex digits.
-pub(super) fn is_sha256(text: &str) -> bool {
-    text.len() == 64
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}

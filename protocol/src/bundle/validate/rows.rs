@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use proctor_wire::Family;
 
-use super::identity::{Methods, is_sha256};
+use super::identity::Methods;
 use crate::bundle::Finding;
 use crate::bundle::cells::{Cell, Column, Memo, RawRow, RawRows};
+use crate::canonical::is_sha256;
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::report::{Row, Status};
 

@@ -8,10 +8,10 @@ use proctor_wire::Family;
 use rayon::prelude::*;
 
 use super::Validation;
-use super::identity::{Methods, is_sha256};
+use super::identity::Methods;
 use crate::bundle::Finding;
 use crate::bundle::score::{ScoreFile, Values, read_score_file};
-use crate::canonical::Value;
+use crate::canonical::{Value, is_sha256};
 use crate::frozen::{Protocol, ThresholdPolicy};
 use crate::report::Row;
 
