@@ -84,6 +84,9 @@ pub struct ProtocolExport {
     /// The file to write; stdout without it.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The form of the report on what was written. Without --output the protocol itself is the report.
+    #[command(flatten)]
+    pub report: Output,
 }
 
 /// `proctor dataset ...`
@@ -139,7 +142,7 @@ pub struct Run {
     #[arg(short, long, value_name = "RUN_DIR")]
     pub output: PathBuf,
     /// Methods to run at a time, each on its own cores.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = jobs)]
     pub jobs: u32,
     /// Run only the method of this name; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -156,6 +159,13 @@ pub struct Run {
     /// The form of the report.
     #[command(flatten)]
     pub report: Output,
+}
+
+fn jobs(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("it must be a whole number, 1 or more".into()),
+        Ok(jobs) => Ok(jobs),
+    }
 }
 
 /// `proctor status`

@@ -135,6 +135,11 @@ pub(super) struct RawRows {
 }
 
 impl RawRows {
+    /// True when there is not even a broken row.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.broken.is_none()
+    }
+
     /// Takes in a row.
     pub(super) fn push(&mut self, item: &Value) {
         let mut row = RawRow([Cell::Null; Column::COUNT]);

@@ -46,6 +46,13 @@ impl Payload {
         }
     }
 
+    /// False of a document that has nothing a bundle has: it is something else, and no verdict is due.
+    pub fn is_bundle(&self) -> bool {
+        self.frame.contains_key("metadata")
+            || self.frame.contains_key(ROWS)
+            || !self.rows.is_empty()
+    }
+
     /// Its metadata; `null` when there is none.
     pub fn metadata(&self) -> &Value {
         static NULL: Value = Value::Null;

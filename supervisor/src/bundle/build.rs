@@ -2,7 +2,7 @@
 
 use super::{BUNDLE_FILE, INVENTORY_FILE};
 use crate::rundir::durable::{self, At, DiskError, DiskResult};
-use crate::rundir::regular;
+use crate::rundir::{Supervisor, regular};
 use proctor_protocol::bundle::{InventoryRow, inventory_root, inventory_value};
 use proctor_protocol::canonical::{Value, hex, pretty};
 use sha2::{Digest, Sha256};
@@ -10,6 +10,25 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// How the hidden directories of bundles under construction begin.
+const PREFIX: &str = ".bundle-";
+
+/// Takes away what merges that were killed left unfinished in a folder.
+fn sweep(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let mark = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if mark
+            .and_then(Supervisor::of_mark)
+            .is_some_and(|owner| owner.is_gone())
+        {
+            // Nobody reads it, so nothing is lost when it stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
 
 /// A bundle under construction, in a hidden directory beside its place. Dropped unfinished, it leaves nothing.
 #[derive(Debug)]
@@ -54,8 +73,9 @@ impl Builder {
     /// The system refused.
     pub fn new(parent: &Path) -> DiskResult<Self> {
         durable::create_dir_all(parent)?;
+        sweep(parent);
         let dir = tempfile::Builder::new()
-            .prefix(".bundle-")
+            .prefix(&format!("{PREFIX}{}-", Supervisor::this().mark()))
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .tempdir_in(parent)
             .at("create a directory in", parent)?;
@@ -268,6 +288,33 @@ mod tests {
             check_inventory(&bundle.path),
             Err(InventoryProblem::Unlisted { .. })
         ));
+    }
+
+    #[test]
+    fn what_a_killed_merge_left_is_taken_away_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let this = Supervisor::this();
+        let dead = Supervisor { started: 1, ..this };
+        let make = |mark: String| fs::create_dir_all(folder.path().join(mark)).unwrap();
+        make(format!(".bundle-{}-a/scores", dead.mark()));
+        make(format!(".bundle-{}-b", this.mark()));
+        make(".bundle-of-mine".into());
+        build(folder.path(), "x")
+            .publish(&folder.path().join("b"))
+            .unwrap();
+        let mut names: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                format!(".bundle-{}-b", this.mark()),
+                ".bundle-of-mine".into(),
+                "b".into()
+            ]
+        );
     }
 
     #[test]

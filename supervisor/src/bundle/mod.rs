@@ -9,10 +9,12 @@
 
 mod build;
 mod inventory;
+mod name;
 mod open;
 
 pub use build::{Builder, Published, Sealed};
 pub use inventory::{InventoryProblem, check_inventory};
+pub use name::file_stem;
 pub use open::{Opened, open};
 pub use proctor_protocol::bundle::Evidence;
 

@@ -1,10 +1,12 @@
 //! `proctor merge`
 
+use super::tell_stem;
+use crate::bundle::BUNDLE_FILE;
 use crate::cli::Merge;
 use crate::error::{Error, Exit};
 use crate::merge::{merge_bundles, merge_run};
 use crate::render::results::{self, Place};
-use crate::render::{output, plain};
+use crate::render::{brief, output, plain};
 use crate::run::preflight::empty_or_absent;
 use crate::rundir::plan::Plan;
 use crate::rundir::{RunDir, durable};
@@ -24,6 +26,16 @@ pub(super) fn execute(args: &Merge) -> Result<Exit, Error> {
             run.display()
         )));
     }
+    if let Some(nothing) = args
+        .inputs
+        .iter()
+        .find(|input| input.is_dir() && !input.join(BUNDLE_FILE).exists())
+    {
+        return Err(Error::input(format!(
+            "{} is neither a run directory (it has no run.json) nor a bundle (it has no {BUNDLE_FILE})",
+            brief(&nothing.display().to_string())
+        )));
+    }
     from_bundles(args)
 }
 
@@ -33,14 +45,20 @@ fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
             "--protocol is for merging bundles; a run directory has its protocol in run.json",
         ));
     }
-    let run = RunDir::new(input);
+    // `run` shows absolute paths, so this does too.
+    let root = std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf());
+    let run = RunDir::new(&root);
     let plan = Plan::read(&run)?;
     let parent = match &args.output {
         Some(output) => output_parent(output)?,
         None => run.merged_dir(),
     };
-    let loaded = plan.protocol.verify_data()?;
+    let loaded = plan
+        .protocol
+        .verify_data()
+        .map_err(|error| error.in_file(&run.plan_file()))?;
     let basename = args.basename.as_deref().unwrap_or(&plan.basename);
+    stem_of(args)?;
     let merged = merge_run(&run, &plan, &loaded, basename, &parent)?;
     let published = if let Some(output) = &args.output {
         merged.bundle.publish(output)?
@@ -61,6 +79,11 @@ fn from_run(input: &Path, args: &Merge) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
+/// Checks a base name that is given, and says what becomes of it.
+fn stem_of(args: &Merge) -> Result<(), Error> {
+    args.basename.as_deref().map_or(Ok(()), tell_stem)
+}
+
 fn output_parent(output: &Path) -> Result<std::path::PathBuf, Error> {
     empty_or_absent(output, "--output")?;
     Ok(durable::parent(output).to_path_buf())
@@ -72,6 +95,7 @@ fn from_bundles(args: &Merge) -> Result<Exit, Error> {
         .as_deref()
         .ok_or_else(|| Error::input("merging bundles needs -o DIR for the merged bundle"))?;
     let parent = output_parent(output)?;
+    stem_of(args)?;
     let protocol = args.protocol.as_deref().map(Protocol::load).transpose()?;
     let merged = merge_bundles(
         &args.inputs,

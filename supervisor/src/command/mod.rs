@@ -12,8 +12,22 @@ mod status;
 mod target;
 mod validate;
 
+use crate::bundle::file_stem;
 use crate::cli::Command;
 use crate::error::{Error, Exit};
+use crate::render::{brief, output};
+
+/// Checks a base name, and says so when the file names begin otherwise.
+fn tell_stem(basename: &str) -> Result<(), Error> {
+    let stem = file_stem(basename)?;
+    if stem != basename {
+        output::tell(&format!(
+            "the files of the bundle are named {stem}, for --basename {}",
+            brief(basename)
+        ));
+    }
+    Ok(())
+}
 
 /// Does what the command line asks.
 ///

@@ -1,5 +1,6 @@
 //! `proctor run`
 
+use super::tell_stem;
 use crate::cli::Run;
 use crate::error::{Error, Exit};
 use crate::merge::merge_run;
@@ -8,9 +9,9 @@ use crate::render::results::{self, Place};
 use crate::render::table::{Align, Table};
 use crate::render::{output, plain, seconds};
 use crate::room::sweep_stale_rooms;
-use crate::run::scratch;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
+use crate::run::{scratch, worker};
 use crate::rundir::plan::{not_applicable, parts};
 use crate::rundir::reserve::Reserve;
 use proctor_protocol::canonical::Value;
@@ -33,6 +34,8 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         basename: args.basename.clone(),
         worker: args.worker.clone(),
     })?;
+    tell_stem(&args.basename)?;
+    tell_unset(&prepared);
     if args.dry_run {
         dry_run(&prepared, args.report.json)?;
         return Ok(Exit::Success);
@@ -42,6 +45,21 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
     }
     sweep();
     run(&prepared, &stop, args.report.json)
+}
+
+/// Warns of environment variables that a program asks for and that are not set: it is run without them.
+fn tell_unset(prepared: &Prepared) {
+    for method in &prepared.methods {
+        let unset = worker::passed_on(method)
+            .iter()
+            .filter(|name| std::env::var_os(name).is_none());
+        for name in unset {
+            output::tell(&plain(&format!(
+                "warning: {} asks for the environment variable {name}, which is not set; it is run without it",
+                method.name
+            )));
+        }
+    }
 }
 
 /// Empties the rooms that supervisors which were killed left behind: what still runs in them would disturb the run.

@@ -3,7 +3,7 @@
 use crate::bundle::{self, Evidence, open};
 use crate::cli::Validate;
 use crate::error::{Error, Exit};
-use crate::render::{output, plain};
+use crate::render::{brief, output, plain};
 use proctor_protocol::bundle::{
     Backing, Directory, Document, Finding, Payload, Validation, Verdict, check_directory, validate,
 };
@@ -16,6 +16,18 @@ use std::path::Path;
 pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
     let protocol = args.protocol.as_deref().map(Protocol::load).transpose()?;
     let opened = open(&args.bundle)?;
+    if !opened.payload.is_bundle() {
+        return Err(Error::input(format!(
+            "{} is not a bundle: it has neither metadata nor rows",
+            brief(&opened.payload_file.display().to_string())
+        )));
+    }
+    if let Some(folder) = args.scores.as_deref().filter(|folder| !folder.is_dir()) {
+        return Err(Error::input(format!(
+            "--scores {}: there is no such folder",
+            brief(&folder.display().to_string())
+        )));
+    }
     let scores = args.scores.clone().or(opened.scores);
     let root = match opened
         .dir

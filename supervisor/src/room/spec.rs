@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proctor_protocol::method::SEARCH_PATH;
+
 use super::Rung;
 
 /// What a room may use. `None` sets no limit. What could not be enforced on this machine stands in the
@@ -131,8 +133,9 @@ impl RoomSpec {
 /// directory, and those variables of our own that `passed` names.
 pub fn environment(scratch: &Path, passed: &[String]) -> Vec<(OsString, OsString)> {
     let scratch = scratch.as_os_str();
+    let search_path = SEARCH_PATH.join(":");
     let fixed: [(&str, &OsStr); 6] = [
-        ("PATH", OsStr::new(SEARCH_PATH)),
+        ("PATH", OsStr::new(&search_path)),
         ("LANG", OsStr::new("C.UTF-8")),
         ("LC_ALL", OsStr::new("C.UTF-8")),
         ("TZ", OsStr::new("UTC")),
@@ -152,9 +155,6 @@ pub fn environment(scratch: &Path, passed: &[String]) -> Vec<(OsString, OsString
     env
 }
 
-/// Where a worker looks for programs unless its environment says otherwise.
-const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 impl RoomSpec {
     /// The file to execute: an absolute path, or where the worker's search path has it.
     pub(super) fn program(&self) -> Result<PathBuf, String> {
@@ -167,8 +167,8 @@ impl RoomSpec {
             .env
             .iter()
             .find(|(variable, _)| variable == "PATH")
-            .map_or(OsStr::new(SEARCH_PATH), |(_, value)| value.as_os_str());
-        std::env::split_paths(path)
+            .map_or_else(|| SEARCH_PATH.join(":").into(), |(_, value)| value.clone());
+        std::env::split_paths(&path)
             .map(|directory| directory.join(name))
             .find(|file| file.is_file())
             .ok_or_else(|| format!("{}: not found in {}", name.display(), path.display()))

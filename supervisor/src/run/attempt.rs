@@ -103,7 +103,10 @@ impl Desk {
             live,
             &self.dir,
         )?;
-        let room = self.room(plan, method, cores);
+        let room = RoomSpec {
+            containment: prepared.probe.best(),
+            ..self.room(plan, method, cores)
+        };
         let budget =
             Duration::try_from_secs_f64(plan.policy.budget_seconds).unwrap_or(Duration::MAX);
         let ending = match changed(method, &plan.policy.worker) {

@@ -4,8 +4,9 @@
 use super::{scratch, worker};
 use crate::attempt::{self, Control, Exam};
 use crate::error::Error;
+use crate::render::brief;
 use crate::render::sentence::tail;
-use crate::room::{self, RoomSpec};
+use crate::room::{self, RoomSpec, Rung};
 use proctor_protocol::method::Method;
 use proctor_protocol::outcome::Outcome;
 use proctor_wire::{BlindDataset, PROTOCOL_VERSION, ToWorker};
@@ -48,11 +49,16 @@ impl Exam for Greeting<'_> {
     }
 }
 
-/// Greets the worker on behalf of one method.
+/// Greets the worker on behalf of one method, in a room of this rung.
 ///
 /// # Errors
 /// It does not answer, or says that it cannot score the method.
-pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Error> {
+pub fn greet(
+    program: &Path,
+    method: &Method,
+    cores: &[usize],
+    rung: Option<Rung>,
+) -> Result<(), Error> {
     let trouble =
         |error: io::Error| Error::Infrastructure(format!("cannot try the worker: {error}"));
     let folder = tempfile::Builder::new()
@@ -64,6 +70,7 @@ pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Err
     let room = RoomSpec {
         env: room::environment(&scratch, &[]),
         cores: cores.to_vec(),
+        containment: rung,
         ..RoomSpec::new(
             worker::command(method, Some(program)),
             scratch,
@@ -80,15 +87,23 @@ pub fn greet(program: &Path, method: &Method, cores: &[usize]) -> Result<(), Err
     if ending.outcome == Outcome::Completed {
         return Ok(());
     }
+    let stranger =
+        ending.worker.is_empty() && !matches!(ending.outcome, Outcome::Infrastructure(_));
     let said = ending
         .facts
         .worker_error
         .unwrap_or_else(|| ending.outcome.to_string());
-    let mut text = format!(
-        "nothing was started: the worker {} cannot run {}: {said}",
-        program.display(),
-        method.name
-    );
+    let name = brief(&program.display().to_string());
+    let mut text = if stranger {
+        format!(
+            "nothing was started: {name} is not a proctor worker: it did not say hello ({said})"
+        )
+    } else {
+        format!(
+            "nothing was started: the worker {name} cannot run {}: {said}",
+            method.name
+        )
+    };
     for line in tail(&log, super::STDERR_LINES) {
         text.push_str("\n  stderr: ");
         text.push_str(&line);

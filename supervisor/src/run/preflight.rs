@@ -3,6 +3,7 @@
 
 use super::handshake::greet;
 use super::{host, worker};
+use crate::bundle::file_stem;
 use crate::error::Error;
 use crate::render::brief;
 use crate::room::{self, Probe};
@@ -58,6 +59,7 @@ pub struct Prepared {
 /// # Errors
 /// The first thing that is wrong, and what to do about it.
 pub fn prepare(request: &Request) -> Result<Prepared, Error> {
+    file_stem(&request.basename)?;
     let methods = chosen(
         load_methods(&request.methods)?,
         &request.only,
@@ -65,7 +67,9 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     )?;
     let protocol = Protocol::load(&request.protocol)?;
     for method in &methods {
-        method.check_against(&protocol)?;
+        method
+            .check_against(&protocol)
+            .map_err(|error| error.in_file(&request.methods))?;
     }
     runnable(&methods)?;
     let run = RunDir::new(&absolute(&request.output)?);
@@ -91,10 +95,12 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             .iter()
             .filter(|method| method.kind == MethodKind::Builtin)
         {
-            greet(program, method, &core_sets[0])?;
+            greet(program, method, &core_sets[0], probe.best())?;
         }
     }
-    let loaded = protocol.verify_data()?;
+    let loaded = protocol
+        .verify_data()
+        .map_err(|error| error.in_file(&request.protocol))?;
     Ok(Prepared {
         policy: Policy {
             budget_seconds: protocol.max_method_seconds(),
@@ -123,9 +129,10 @@ fn chosen(methods: Vec<Method>, only: &[String], file: &Path) -> Result<Vec<Meth
     if let Some(name) = missing {
         let names: Vec<&str> = methods.iter().map(|method| method.name.as_str()).collect();
         return Err(Error::input(format!(
-            "--only {name:?}: {} has no method of that name; it has: {}",
+            "--only {}: {} has no method of that name; it has: {}",
+            brief(name),
             file.display(),
-            names.join(", ")
+            brief(&names.join(", "))
         )));
     }
     let wanted = |method: &Method| only.is_empty() || only.contains(&method.name);

@@ -19,12 +19,7 @@ pub fn root() -> PathBuf {
 /// How the name of a scratch directory of this supervisor begins: it says whose it is, so that it can be taken away when
 /// that supervisor is gone, and nothing of the method.
 pub fn prefix() -> String {
-    let Supervisor {
-        namespace,
-        pid,
-        started,
-    } = Supervisor::this();
-    format!("{PREFIX}{namespace}-{pid}-{started}-")
+    format!("{PREFIX}{}-", Supervisor::this().mark())
 }
 
 /// Removes the scratch directories in `root` that belong to this user and whose supervisor is gone. Gives what was
@@ -60,14 +55,7 @@ pub fn sweep(root: &Path) -> Vec<(PathBuf, Result<(), String>)> {
 
 /// Whose scratch directory a name is; `None` when it is none of ours.
 fn owner(name: &str) -> Option<Supervisor> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
-    let owner = Supervisor {
-        namespace: parts.next()?.parse().ok()?,
-        pid: parts.next()?.parse().ok()?,
-        started: parts.next()?.parse().ok()?,
-    };
-    let rest = parts.next()?;
-    (parts.next().is_none() && !rest.is_empty()).then_some(owner)
+    Supervisor::of_mark(name.strip_prefix(PREFIX)?)
 }
 
 #[cfg(test)]

@@ -45,7 +45,14 @@ pub fn read_scores(path: &Path, items: u64, sha256: &str) -> Result<Vec<f64>, Re
         path: path.to_path_buf(),
         problem,
     };
-    let mut file = regular::open(path).map_err(unreadable)?;
+    let mut file = match regular::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(damaged(format!(
+                "there is no such file where the checkpoint promises {items} scores of 8 bytes"
+            )));
+        }
+        opened => opened.map_err(unreadable)?,
+    };
     let length = file.metadata().map_err(unreadable)?.len();
     if Some(length) != items.checked_mul(8) {
         return Err(damaged(format!(

@@ -22,6 +22,23 @@ impl Supervisor {
         }
     }
 
+    /// Its part in the name of something it made: `NAMESPACE-PID-STARTED`.
+    pub fn mark(&self) -> String {
+        format!("{}-{}-{}", self.namespace, self.pid, self.started)
+    }
+
+    /// Whose mark a name begins with, followed by `-` and something more.
+    pub fn of_mark(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(4, '-');
+        let owner = Self {
+            namespace: parts.next()?.parse().ok()?,
+            pid: parts.next()?.parse().ok()?,
+            started: parts.next()?.parse().ok()?,
+        };
+        parts.next().filter(|rest| !rest.is_empty())?;
+        Some(owner)
+    }
+
     /// True when it does not run any more. One of another pid namespace cannot be seen from here and is not gone.
     pub fn is_gone(&self) -> bool {
         self.namespace == own_namespace() && start_of(self.pid) != Some(self.started)

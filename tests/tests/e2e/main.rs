@@ -4,6 +4,7 @@
 mod support;
 
 mod blind;
+mod codes;
 mod documentation;
 mod identities;
 mod interop;
