@@ -48,7 +48,7 @@ pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
         }
     };
     let data = match &protocol {
-        Some(protocol) if scores.is_some() => data_at_hand(protocol)?,
+        Some(protocol) if scores.is_some() || opened.dir.is_some() => data_at_hand(protocol)?,
         _ => None,
     };
     let validation = Validation {

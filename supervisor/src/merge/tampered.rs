@@ -252,6 +252,20 @@ fn plans_and_protocols_are_those_of_the_payload() {
 }
 
 #[test]
+fn evidence_is_found_however_often_bundles_were_merged() {
+    let bundle = bundle();
+    let mut path = bundle.path.clone();
+    for round in 0..10 {
+        let next = bundle.run.folder.path().join(format!("round-{round}"));
+        let parent = bundle.run.folder.path().join("rounds");
+        let merged = merge_bundles(std::slice::from_ref(&path), None, None, &parent).unwrap();
+        assert_eq!(merged.notes, Vec::<String>::new(), "{round}");
+        merged.bundle.publish(&next).unwrap();
+        path = next;
+    }
+}
+
+#[test]
 fn score_files_are_those_of_the_checkpoints() {
     let bundle = bundle();
     bundle.edit_json(&bundle.record(1), |record| {

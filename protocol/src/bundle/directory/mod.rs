@@ -17,7 +17,7 @@ const EVIDENCE: &str = "evidence";
 /// Evidence of bundles that were merged lies in parts, which may hold parts again.
 const PART: &str = "part-";
 /// How deep parts may lie in each other.
-const MAX_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 64;
 /// Most parts of one bundle.
 const MAX_PARTS: usize = 10_000;
 
@@ -173,9 +173,13 @@ fn evidence_folders(root: &Path) -> Result<Vec<PathBuf>, Finding> {
                 return Err(Finding::new("evidence", EVIDENCE, problem));
             }
         }
+        if next.is_empty() {
+            return Ok(folders);
+        }
         level = next;
     }
-    Ok(folders)
+    let problem = format!("has parts in parts, more than the {MAX_DEPTH} levels allowed");
+    Err(Finding::new("evidence", EVIDENCE, problem))
 }
 
 /// What lies in a folder, by name; nothing when it is not there.
