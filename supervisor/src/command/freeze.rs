@@ -18,6 +18,11 @@ pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
         .map_err(|error| Error::input(format!("{}: {error}", base.display())))?;
     let protocol = freeze(&manifest, &base, args.benchmark_id.as_deref())
         .map_err(|error| error.in_file(&args.manifest))?;
+    for entry in protocol.datasets() {
+        for folder in [&entry.path, &entry.validation_path].into_iter().flatten() {
+            target::not_of_dataset(&args.output, folder)?;
+        }
+    }
     let notices = notices(&manifest);
     for notice in &notices {
         let text = format!("note: {}: {notice}", args.manifest.display());

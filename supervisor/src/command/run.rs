@@ -40,6 +40,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         dry_run(&prepared, args.report.json)?;
         return Ok(Exit::Success);
     }
+    stop.begin();
     if stop.asked() {
         return Ok(Exit::Interrupted);
     }

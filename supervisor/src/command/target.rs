@@ -4,6 +4,8 @@
 use crate::error::Error;
 use crate::render::brief;
 use crate::rundir::durable;
+use proctor_protocol::canonical::Limits;
+use proctor_protocol::input::read_json;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -48,6 +50,29 @@ pub(super) fn file(output: &Path, inputs: &[&Path]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses to replace a file in the folder of a dataset that is read, unless it is a protocol.
+///
+/// # Errors
+/// The output is there, in the folder, and is no protocol.
+pub(super) fn not_of_dataset(output: &Path, folder: &Path) -> Result<(), Error> {
+    let (Ok(place), Ok(folder)) = (output.canonicalize(), folder.canonicalize()) else {
+        // It is not there yet, so nothing is replaced.
+        return Ok(());
+    };
+    let is_protocol = || {
+        let value = read_json(&place, Limits::default());
+        value.is_ok_and(|value| value.get("protocol_id").is_some())
+    };
+    if !place.starts_with(&folder) || is_protocol() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "--output {}: is a file of the dataset in {}; name another file",
+        brief(&output.display().to_string()),
+        brief(&folder.display().to_string())
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +109,28 @@ mod tests {
             assert!(error.to_string().contains(why), "{bad}: {error}");
             assert!(matches!(error, Error::Input(_)), "{bad}");
         }
+    }
+
+    #[test]
+    fn files_of_a_dataset_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("files.csv"), "file_id,file_path\n").unwrap();
+        std::fs::write(path("metadata.json"), "{}").unwrap();
+        std::fs::write(path("protocol.json"), "{\"protocol_id\": \"x\"}").unwrap();
+        for (name, stays) in [
+            ("files.csv", true),
+            ("metadata.json", true),
+            ("protocol.json", false),
+            ("new.json", false),
+        ] {
+            assert_eq!(
+                not_of_dataset(&path(name), folder.path()).is_err(),
+                stays,
+                "{name}"
+            );
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert!(not_of_dataset(&path("files.csv"), elsewhere.path()).is_ok());
     }
 }

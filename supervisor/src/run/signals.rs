@@ -1,16 +1,17 @@
-//! Ctrl-C and termination. The first signal stops the run cleanly, the second empties the rooms and publishes nothing,
+//! Ctrl-C and termination. Before anything is written a signal ends the command. After that the first stops the run cleanly, the second empties the rooms and publishes nothing,
 //! the third leaves at once (the rooms die with us).
 
 use crate::attempt::Control;
 use crate::error::Exit;
 use nix::sys::signal::{SigSet, Signal};
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was asked for by signals, and the attempts to tell.
 #[derive(Debug, Default)]
 pub struct Stop {
+    begun: AtomicBool,
     asked: AtomicU8,
     running: Mutex<Vec<Arc<Control>>>,
 }
@@ -19,6 +20,11 @@ impl Stop {
     /// Nothing asked.
     pub fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// From here on there is something to stop cleanly.
+    pub fn begin(&self) {
+        self.begun.store(true, Ordering::SeqCst);
     }
 
     /// True after the first signal.
@@ -49,7 +55,8 @@ impl Stop {
         for control in running.iter() {
             self.pass_on(control);
         }
-        before == 0 || (before == 1 && !running.is_empty())
+        let begun = self.begun.load(Ordering::SeqCst);
+        begun && (before == 0 || (before == 1 && !running.is_empty()))
     }
 
     fn pass_on(&self, control: &Control) {
@@ -108,8 +115,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn before_anything_began_the_first_leaves() {
+        assert!(!Stop::new().signal());
+    }
+
+    #[test]
     fn first_interrupts_second_kills_third_leaves() {
         let stop = Stop::new();
+        stop.begin();
         let control = Arc::new(Control::new().unwrap());
         stop.register(&control);
         assert!(stop.signal());
@@ -132,6 +145,7 @@ mod tests {
     #[test]
     fn without_a_running_attempt_the_second_leaves() {
         let stop = Stop::new();
+        stop.begin();
         assert!(stop.signal());
         assert!(!stop.signal());
     }
