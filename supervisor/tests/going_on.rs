@@ -1,5 +1,7 @@
 //! A run goes on when the records of one method cannot be kept.
 
+#![allow(clippy::print_stderr)] // A test that skips says so.
+
 use proctor_supervisor::room::use_stage_program;
 use proctor_supervisor::run::signals::Stop;
 use proctor_supervisor::run::{Request, freeze_plan, prepare, run_methods};

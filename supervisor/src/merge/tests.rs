@@ -344,7 +344,10 @@ fn no_text_of_a_bundle_is_a_path_of_this_machine() {
     durable::write_file(&dir.join("terminal.json"), text.as_bytes()).unwrap();
     let files = run.bundle("b");
     let mut looked_at = 0;
-    for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".json")) {
+    for (name, bytes) in files
+        .iter()
+        .filter(|(name, _)| Path::new(name).extension().is_some_and(|end| end == "json"))
+    {
         let value = read(bytes).unwrap();
         let mut found = Vec::new();
         texts(&value, &mut found);

@@ -70,7 +70,7 @@ pub fn sentence(outcome: &Outcome, numbers: Numbers) -> String {
             format!("ended by itself after {wall} before everything was scored; {so_far}")
         }
         Outcome::DatasetErrors { failed, total } => {
-            format!("could not score {failed} of the {total} data sets it was given, in {wall}")
+            format!("could not score {failed} of {total} datasets, in {wall}")
         }
         Outcome::NotApplicable(reason) => format!("does not apply to this benchmark: {reason}"),
         Outcome::Interrupted => {

@@ -7,8 +7,8 @@ use crate::attempt::{self, Control, Ending, WaitStatus};
 use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
 use crate::rundir::fields::RecordError;
-use crate::rundir::plan::{Plan, WorkerBinary, parts};
-use crate::rundir::record::{AttemptId, Started, Terminal};
+use crate::rundir::plan::{Plan, WorkerBinary, datasets, parts};
+use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use crate::rundir::reserve::Reserve;
 use crate::rundir::{Supervisor, regular, state};
 use proctor_protocol::canonical::{Value, digest, pretty};
@@ -113,7 +113,9 @@ impl Desk {
             None => attempt::run(&room, budget, &mut exam, control),
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
         };
-        let terminal = terminal(&ending);
+        let mut terminal = terminal(&ending);
+        let log = regular::read(&self.dir.join("checkpoints.log")).unwrap_or_default();
+        terminal.outcome = in_datasets(terminal.outcome, &parts, &Checkpoint::read_log(&log).0);
         let text = pretty(&terminal.to_value());
         let file = self.dir.join("terminal.json");
         self.reserve
@@ -140,6 +142,31 @@ impl Desk {
                 plan.run_id.clone(),
             )
         }
+    }
+}
+
+/// The outcome with its numbers in datasets. On the wire validation data is a dataset of its own, which nobody but the
+/// worker counts so.
+fn in_datasets(outcome: Outcome, parts: &[Part], log: &[Checkpoint]) -> Outcome {
+    let answer = |part: &Part| log.iter().find(|found| found.part == *part);
+    let count = |holds: &dyn Fn(&[Part]) -> bool| {
+        let whole = parts.chunk_by(|one, other| one.dataset == other.dataset);
+        whole.filter(|dataset| holds(dataset)).count() as u32
+    };
+    let total = datasets(parts) as u32;
+    match outcome {
+        Outcome::Incomplete { .. } => Outcome::Incomplete {
+            done: count(&|dataset| dataset.iter().all(|part| answer(part).is_some())),
+            total,
+        },
+        Outcome::DatasetErrors { .. } => Outcome::DatasetErrors {
+            failed: count(&|dataset| {
+                let failed = |found: &Checkpoint| matches!(found.answer, Answer::Failed { .. });
+                dataset.iter().filter_map(answer).any(failed)
+            }),
+            total,
+        },
+        other => other,
     }
 }
 
@@ -200,6 +227,55 @@ mod tests {
     use super::*;
     use proctor_protocol::method::load_methods;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn validation_data_is_counted_with_its_dataset() {
+        use crate::rundir::Role::{Test, Validation};
+        let part = |dataset, role| Part { dataset, role };
+        let parts = [
+            part(0, Validation),
+            part(0, Test),
+            part(2, Validation),
+            part(2, Test),
+        ];
+        let checkpoint = |at: usize, failed: bool| Checkpoint {
+            part: parts[at],
+            elapsed_seconds: 0.1,
+            answer: if failed {
+                Answer::Failed { error: "x".into() }
+            } else {
+                Answer::Scored {
+                    items: 1,
+                    sha256: String::new(),
+                }
+            },
+        };
+        let log = [
+            checkpoint(0, false),
+            checkpoint(1, true),
+            checkpoint(2, true),
+        ];
+        let wire = Outcome::Incomplete { done: 3, total: 4 };
+        assert_eq!(
+            in_datasets(wire, &parts, &log),
+            Outcome::Incomplete { done: 1, total: 2 }
+        );
+        let wire = Outcome::DatasetErrors {
+            failed: 2,
+            total: 4,
+        };
+        assert_eq!(
+            in_datasets(wire, &parts, &log),
+            Outcome::DatasetErrors {
+                failed: 2,
+                total: 2
+            }
+        );
+        assert_eq!(
+            in_datasets(Outcome::Timeout, &parts, &log),
+            Outcome::Timeout
+        );
+    }
 
     #[test]
     fn a_file_that_was_changed_since_the_plan_is_named() {
