@@ -23,6 +23,22 @@ pub struct Opened {
     pub about: Value,
 }
 
+impl Opened {
+    /// Refuses what has nothing that a bundle has: it is some other document, and no verdict is due.
+    ///
+    /// # Errors
+    /// It has neither metadata nor rows.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.payload.is_bundle() {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "{} is not a bundle: it has neither metadata nor rows",
+            self.payload_file.display()
+        )))
+    }
+}
+
 /// Finds the parts of the bundle at `path`: a bundle directory, or a payload file of anybody. A payload file in a bundle
 /// directory stands for that directory.
 ///

@@ -3,7 +3,7 @@
 use super::target;
 use crate::cli::Freeze;
 use crate::error::{Error, Exit};
-use crate::render::{output, plain};
+use crate::render::{brief, output, plain};
 use crate::rundir::durable;
 use proctor_protocol::canonical::Limits;
 use proctor_protocol::freeze::{freeze, notices};
@@ -40,7 +40,7 @@ pub(super) fn execute(args: &Freeze) -> Result<Exit, Error> {
     } else {
         output::print(&format!(
             "froze {} with {} datasets\nprotocol id: {}\nwritten to: {}\n",
-            plain(protocol.benchmark_id()),
+            brief(protocol.benchmark_id()),
             protocol.datasets().len(),
             protocol.id(),
             plain(&file),

@@ -7,7 +7,7 @@ use crate::merge::merge_run;
 use crate::render::progress::ranges;
 use crate::render::results::{self, Place};
 use crate::render::table::{Align, Table};
-use crate::render::{output, plain, seconds};
+use crate::render::{brief, output, plain, seconds};
 use crate::room::sweep_stale_rooms;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
@@ -181,7 +181,7 @@ fn dry_run(prepared: &Prepared, json: bool) -> Result<(), Error> {
         .collect();
     output::print(&format!(
         "everything is in order; nothing was started\nprotocol: {} ({})\nbudget: {} for each method, at most {} in all\nat a time: {} (cores {})\nroom: {rung}\nrun directory: {}\n\n{}",
-        plain(protocol.benchmark_id()),
+        brief(protocol.benchmark_id()),
         protocol.id(),
         seconds(prepared.policy.budget_seconds),
         seconds(

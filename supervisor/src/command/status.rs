@@ -4,7 +4,7 @@ use crate::cli::Status;
 use crate::error::{Error, Exit};
 use crate::render::sentence::{Numbers, sentence, tail};
 use crate::render::table::{Align, Table};
-use crate::render::{output, plain, seconds};
+use crate::render::{brief, output, plain, seconds};
 use crate::run::{STDERR_LINES, host};
 use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
 use crate::rundir::state::{self, Attempt, Heartbeat};
@@ -182,7 +182,7 @@ fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>, advice: Option<&s
     let mut text = format!(
         "run {} of {}, planned {}\n\n{}",
         plan.run_id,
-        plain(plan.protocol.benchmark_id()),
+        brief(plan.protocol.benchmark_id()),
         plan.created_utc,
         table.text()
     );

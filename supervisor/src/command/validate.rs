@@ -16,12 +16,7 @@ use std::path::Path;
 pub(super) fn execute(args: &Validate) -> Result<Exit, Error> {
     let protocol = args.protocol.as_deref().map(Protocol::load).transpose()?;
     let opened = open(&args.bundle)?;
-    if !opened.payload.is_bundle() {
-        return Err(Error::input(format!(
-            "{} is not a bundle: it has neither metadata nor rows",
-            brief(&opened.payload_file.display().to_string())
-        )));
-    }
+    opened.check()?;
     if let Some(folder) = args.scores.as_deref().filter(|folder| !folder.is_dir()) {
         return Err(Error::input(format!(
             "--scores {}: there is no such folder",
@@ -141,7 +136,7 @@ fn positive(args: &Validate, verdict: &Verdict, seen: &Seen) -> Result<(), Error
     if verdict.incomplete {
         text.push_str("INCOMPLETE: some methods are owed another attempt\n");
     }
-    let _ = writeln!(text, "valid: {}", plain(&verdict.benchmark_id));
+    let _ = writeln!(text, "valid: {}", brief(&verdict.benchmark_id));
     let _ = writeln!(text, "protocol id: {}", verdict.protocol_id);
     let _ = writeln!(
         text,

@@ -40,6 +40,7 @@ pub fn merge_bundles(
     let mut first: Option<Protocol> = None;
     for input in inputs {
         let mut bundle = open(input)?;
+        bundle.check()?;
         if let Some(dir) = &bundle.dir {
             bundle::check_inventory(dir)
                 .map_err(|problem| Error::input(format!("{}: {problem}", dir.display())))?;

@@ -41,6 +41,30 @@ pub fn brief(text: &str) -> String {
     out
 }
 
+/// The most characters of one word of a message.
+const WORD: usize = 400;
+/// The most characters of a message.
+const MESSAGE: usize = 4000;
+
+/// A line of a message made fit to be shown: harmless, and with a bound however long the input was that it repeats. A
+/// long word, which is somebody's path or name, loses its middle, so that what is said about it stays.
+pub fn message(line: &str) -> String {
+    let words = line.split(' ').map(|word| {
+        let length = word.chars().count();
+        if length <= WORD {
+            return plain(word);
+        }
+        let start: String = word.chars().take(WORD / 2).collect();
+        let end: String = word.chars().skip(length - WORD / 4).collect();
+        format!("{}...{}", plain(&start), plain(&end))
+    });
+    let text = words.collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(MESSAGE) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 /// Seconds for people: `0.042 s`, `12.3 s`, `4 min 05 s`.
 pub fn seconds(value: f64) -> String {
     if value >= 1e9 || (value > 0.0 && value < 0.0005) {
@@ -72,6 +96,15 @@ mod tests {
     fn what_is_long_is_cut() {
         assert_eq!(brief("a\nb"), "a\\u{a}b");
         assert_eq!(brief(&"x".repeat(10_000)), "x".repeat(200) + "...");
+    }
+
+    #[test]
+    fn a_message_keeps_its_reason_however_long_the_name_is() {
+        let text = message(&format!("{}/end: it is too long\u{7}", "y".repeat(9000)));
+        assert!(text.ends_with("/end: it is too long\\u{7}"), "{text}");
+        assert!(text.len() < 500, "{}", text.len());
+        assert!(message(&"a ".repeat(9000)).len() < 4100);
+        assert_eq!(message("error: short"), "error: short");
     }
 
     #[test]

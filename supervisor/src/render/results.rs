@@ -2,7 +2,7 @@
 
 use super::sentence::sentence;
 use super::table::{Align, Table};
-use super::{output, plain};
+use super::{brief, output, plain};
 use crate::bundle::Published;
 use crate::error::{Error, Exit};
 use crate::merge::records::MethodRecord;
@@ -129,7 +129,7 @@ impl Place<'_> {
 
 /// The first line about a bundle.
 fn headline(document: &Document) -> String {
-    let name = plain(document.benchmark_id());
+    let name = brief(document.benchmark_id());
     if document.is_incomplete() {
         format!("INCOMPLETE: some methods of {name} have no result through no fault of theirs\n")
     } else {

@@ -187,11 +187,11 @@ impl Plan {
     pub fn read(run: &RunDir) -> Result<Self, RecordError> {
         let path = run.plan_file();
         let bytes = regular::read(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-                RecordError::NoRun {
-                    path: run.root().to_path_buf(),
-                }
-            }
+            std::io::ErrorKind::NotFound
+            | std::io::ErrorKind::NotADirectory
+            | std::io::ErrorKind::InvalidFilename => RecordError::NoRun {
+                path: run.root().to_path_buf(),
+            },
             _ => RecordError::Unreadable {
                 path: path.clone(),
                 source,

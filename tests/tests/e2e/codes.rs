@@ -47,6 +47,12 @@ fn wrong_input_is_2_and_says_what_it_is() {
     ])
     .exits(2)
     .says("no such folder");
+    proctor(args!["merge", bench.protocol(), "-o", bench.path("m")])
+        .exits(2)
+        .says("is not a bundle");
+    proctor(args!["status", bench.path(&"y".repeat(3000))])
+        .exits(2)
+        .says("is not a run directory");
     std::fs::create_dir(bench.path("empty")).expect("a folder can be made");
     proctor(args!["merge", bench.path("empty"), "-o", bench.path("m")])
         .exits(2)
