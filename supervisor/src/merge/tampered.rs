@@ -266,6 +266,30 @@ fn evidence_is_found_however_often_bundles_were_merged() {
 }
 
 #[test]
+fn the_newest_attempt_counts_and_not_the_best() {
+    let bundle = bundle();
+    let method = &bundle.run.plan.methods[0];
+    bundle.run.attempt(method, 2, 1, Some(Outcome::Timeout));
+    fs::remove_dir_all(&bundle.path).unwrap();
+    bundle.run.merge().bundle.publish(&bundle.path).unwrap();
+    assert_eq!(bundle.judged().unwrap(), Vec::<String>::new());
+    let newer = bundle.record(0).replace("0001.", "0002.");
+    bundle.edit_json(&newer, |record| set(record, "counts", false));
+    bundle.edit_json(&bundle.record(0), |record| set(record, "counts", true));
+    bundle.edit(|metadata| set(supervised(metadata, 0), "attempt", "0001.local.r0"));
+    bundle.refused(&["0002.local.r0", "counts"]);
+}
+
+#[test]
+fn scores_that_are_left_out_are_missed() {
+    let bundle = bundle();
+    bundle.edit(|metadata| set(metadata, "score_artifacts", Vec::<Value>::new()));
+    bundle.refused(&["scores/", "not in metadata.score_artifacts"]);
+    fs::remove_dir_all(bundle.path.join("scores")).unwrap();
+    bundle.refused(&["bundle.json: evidence", "full", "partial"]);
+}
+
+#[test]
 fn score_files_are_those_of_the_checkpoints() {
     let bundle = bundle();
     bundle.edit_json(&bundle.record(1), |record| {

@@ -1,13 +1,14 @@
 //! The records of attempts against what the payload says of its methods.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::scores::{self, Promise};
 use super::{Directory, Evidence, below, entries, name};
 use crate::bundle::Finding;
-use crate::bundle::score::{ScoreArtifact, digest_scores};
+use crate::bundle::score::ScoreArtifact;
 use crate::canonical::{Limits, Value, canonical, float_text};
 use crate::frozen::Protocol;
 use crate::input::read_json;
@@ -49,6 +50,14 @@ impl Record {
         Finding::new(RULE, format!("{}: {field}", self.shown), problem)
     }
 
+    /// The number of the attempt and of its restart, from its name `NNNN.task.rK`.
+    fn place(&self) -> Option<(u64, u64)> {
+        let mut parts = self.field(&["attempt"]).as_str()?.split('.');
+        let number = parts.next()?.parse().ok()?;
+        let restart = parts.next_back()?.strip_prefix('r')?.parse().ok()?;
+        Some((number, restart))
+    }
+
     fn field(&self, path: &[&str]) -> &Value {
         get(&self.value, path)
     }
@@ -78,6 +87,7 @@ pub(super) fn check(
         }
     }
     let methods = Methods::of(directory);
+    let score_files = scores::listed(directory)?;
     if let Some((id, records)) = records
         .iter()
         .find(|(id, _)| !methods.rows.contains_key(id.as_str()))
@@ -99,6 +109,7 @@ pub(super) fn check(
                     id,
                     entry,
                     rows,
+                    score_files: &score_files,
                 }
                 .check(records)?;
                 promises.extend(of_method);
@@ -169,6 +180,8 @@ struct Judged<'a> {
     id: &'a str,
     entry: Option<(usize, &'a Value)>,
     rows: &'a [&'a Row],
+    /// Names of the score files.
+    score_files: &'a BTreeSet<String>,
 }
 
 impl Judged<'_> {
@@ -215,6 +228,15 @@ impl Judged<'_> {
         let Some(record) = one else {
             return Ok((false, Vec::new()));
         };
+        let started = |other: &&Record| !other.field(&["started"]).is_null();
+        if let Some(newer) = records
+            .iter()
+            .filter(started)
+            .find(|other| other.place() > record.place())
+        {
+            let problem = "must be true: it is newer than the attempt that counts";
+            return Err(newer.finding("counts", problem));
+        }
         same(
             "attempt",
             get(entry, &["attempt"]),
@@ -254,7 +276,8 @@ impl Judged<'_> {
                 record.field(&["terminal", "ended_as", field]),
             )?;
         }
-        Ok((true, self.check_rows(record)?))
+        let promises = self.check_rows(record)?;
+        Ok((self.has_score_files(), promises))
     }
 
     fn check_started(&self, record: &Record) -> Result<(), Finding> {
@@ -275,6 +298,21 @@ impl Judged<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// True when every dataset with scores has its score file.
+    fn has_score_files(&self) -> bool {
+        self.rows
+            .iter()
+            .filter(|row| row.sample_count > 0)
+            .all(|row| {
+                let datasets = self.protocol.datasets().iter();
+                let mut named = datasets.filter(|entry| *entry.name == *row.dataset_name);
+                named.next().is_some_and(|entry| {
+                    self.score_files
+                        .contains(&ScoreArtifact::file_name(entry, self.id))
+                })
+            })
     }
 
     /// Every dataset with scores has its checkpoint, with its seconds. Gives what the checkpoints say of score files.
@@ -338,44 +376,5 @@ impl Judged<'_> {
             }
         }
         Ok(promises)
-    }
-}
-
-/// What a checkpoint says of the scores of a dataset.
-struct Promise {
-    validation: bool,
-    file: String,
-    items: i64,
-    sha256: String,
-    record: String,
-}
-
-impl Promise {
-    /// Compares a score file with the checkpoint, where it holds every score: candidates that a protocol leaves out are
-    /// in the checkpoint alone.
-    fn check(&self, root: &Path, folders: &[PathBuf]) -> Result<(), Finding> {
-        let path = if self.validation {
-            let places = folders.iter();
-            let mut places = places.map(|folder| folder.join("validation").join(&self.file));
-            places.find(|path| path.exists())
-        } else {
-            Some(root.join("scores").join(&self.file)).filter(|path| path.exists())
-        };
-        let Some(path) = path else {
-            return Ok(());
-        };
-        let shown = below(root, &path);
-        let (rows, sha256) =
-            digest_scores(&path).map_err(|problem| Finding::new(RULE, shown.as_ref(), problem))?;
-        if i64::try_from(rows) != Ok(self.items) || sha256 == self.sha256 {
-            return Ok(());
-        }
-        let why = format!("{} has scores of SHA-256", self.record);
-        Err(Finding::differs(
-            RULE,
-            shown,
-            (&self.sha256, &why),
-            &format!("of scores with SHA-256 {sha256}"),
-        ))
     }
 }

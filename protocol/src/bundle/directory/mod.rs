@@ -4,6 +4,7 @@
 mod attempts;
 mod files;
 mod plans;
+mod scores;
 mod thresholds;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub enum Evidence {
     None,
     /// Some methods, or not all of an attempt.
     Partial,
-    /// The plan is there, and every method that ran has the ended attempt that counts.
+    /// The plan is there, and every method that ran has the ended attempt that counts, and its score files.
     Full,
 }
 
