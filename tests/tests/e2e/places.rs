@@ -29,7 +29,7 @@ fn a_pipe_or_a_link_as_output_stays_as_it_is() {
             args!["run", bench.protocol(), &methods, "-o", place],
             args!["merge", bench.path("no-bundle"), "-o", place],
         ] {
-            let done = proctor(&command).exits(2);
+            let done = proctor(command).exits(2);
             assert!(done.stdout.is_empty(), "{command:?}");
         }
         let after = std::fs::symlink_metadata(place)

@@ -105,7 +105,7 @@ fn nothing_outlives_a_supervisor_that_is_killed() {
     assert_eq!(left(), 1);
     let methods = bench.methods(&[serde_json::json!("GST")]);
     let again = crate::args!["run", bench.protocol(), methods, "-o", bench.path("again")];
-    let mut again = proctor::command(&again);
+    let mut again = proctor::command(again);
     again.env("TMPDIR", &temporary);
     proctor::finish(again).exits(0).says("left behind");
     assert_eq!(left(), 0);
