@@ -3,7 +3,7 @@
 use crate::canonical::Value;
 use crate::input::{index, member};
 
-/// The same value for the wire, exactly: methods whose configuration holds an integer [`too_long`] for it were refused.
+/// The same value for the wire, exactly: methods whose configuration holds an integer too long for it were refused.
 pub fn to_serde(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
