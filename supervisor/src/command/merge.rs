@@ -14,7 +14,7 @@ use proctor_protocol::frozen::Protocol;
 use std::path::Path;
 
 pub(super) fn execute(args: &Merge) -> Result<Exit, Error> {
-    let is_run = |path: &Path| path.join("run.json").is_file();
+    let is_run = |path: &Path| path.join("run.json").exists();
     if let [input] = args.inputs.as_slice()
         && is_run(input)
     {

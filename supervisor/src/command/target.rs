@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::render::brief;
 use crate::rundir::durable;
+use nix::unistd::AccessFlags;
 use proctor_protocol::canonical::Limits;
 use proctor_protocol::input::read_json;
 use std::io;
@@ -27,6 +28,9 @@ pub(super) fn file(output: &Path, inputs: &[&Path]) -> Result<(), Error> {
         Ok(found) if found.is_dir() => {}
         Ok(_) => return refuse(format!("{} is not a folder", folder.display())),
         Err(error) => return refuse(format!("its folder: {error}; make it first")),
+    }
+    if let Err(error) = nix::unistd::eaccess(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
+        return refuse(format!("its folder cannot be written to: {}", error.desc()));
     }
     let found = match std::fs::symlink_metadata(output) {
         Ok(found) => found,
@@ -109,6 +113,16 @@ mod tests {
             assert!(error.to_string().contains(why), "{bad}: {error}");
             assert!(matches!(error, Error::Input(_)), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o555)).unwrap();
+        let answer = file(&folder.path().join("new"), &[]);
+        // The superuser may write anywhere.
+        assert_eq!(answer.is_ok(), nix::unistd::geteuid().is_root());
     }
 
     #[test]
