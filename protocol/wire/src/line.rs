@@ -53,6 +53,11 @@ impl LineBuffer {
         Ok(Some(&self.bytes[line]))
     }
 
+    /// What is there of the line under way, the beginning of the next ones included.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
     /// Bytes of an unfinished line.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.start

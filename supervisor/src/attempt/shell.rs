@@ -60,6 +60,7 @@ pub(super) fn converse(
         stdout_open: true,
         stderr_open: true,
         ended: false,
+        stage_gone: false,
         settling_since: None,
         left: None,
         killed_at: None,
@@ -92,6 +93,8 @@ struct Shell<'a> {
     stderr_open: bool,
     /// The worker itself has ended.
     ended: bool,
+    /// The stage is gone and says nothing any more.
+    stage_gone: bool,
     settling_since: Option<u64>,
     /// The stage's count of processes left and their CPU time; what it does not know is `None`.
     left: Option<(Option<u32>, Option<u64>)>,
@@ -207,7 +210,7 @@ impl Shell<'_> {
         };
         let waited = Duration::from_nanos(monotonic_ns().saturating_sub(since));
         let pipe = !self.stdout_open || waited >= SETTLE;
-        let count = self.left.is_some() || waited >= SETTLE + LEFT_BOUND;
+        let count = self.left.is_some() || self.stage_gone || waited >= SETTLE + LEFT_BOUND;
         if pipe && count {
             self.leaked_pipe = self.stdout_open;
             self.kill();
@@ -217,7 +220,7 @@ impl Shell<'_> {
 
     /// Hears the stage out. When the worker has ended, everything it wrote before is looked at first.
     fn hear(&mut self) {
-        loop {
+        while !self.stage_gone {
             match self.room.hear() {
                 Heard::Nothing => return,
                 Heard::Report(Report::Started { .. }) => self.exam.progress(Progress::Started),
@@ -235,13 +238,11 @@ impl Shell<'_> {
                 }
                 Heard::Report(Report::Empty) => {}
                 Heard::Closed => {
+                    self.stage_gone = true;
                     if !self.ended {
                         self.ended = true;
                         self.our_failure("the room's own process ended before the worker".into());
-                    } else if self.settling_since.is_some() {
-                        self.left.get_or_insert((None, None));
                     }
-                    return;
                 }
             }
         }
@@ -307,6 +308,10 @@ impl Shell<'_> {
     fn wait(&mut self, feed: &mut Feed<'_>) {
         let sending = self.prepare(feed);
         let ready = self.poll(sending);
+        if ready.stop {
+            // A worker that ended before it was asked to stop ended by itself.
+            self.hear();
+        }
         if ready.stop
             && let Some(stop) = self.control.stop()
             && self.stop != Some(stop)
@@ -381,7 +386,7 @@ impl Shell<'_> {
         if self.stderr_open {
             polled[2] = Some((self.room.stderr.as_fd(), PollFlags::POLLIN));
         }
-        if !(self.ended && self.left.is_some()) {
+        if !(self.stage_gone || self.ended && self.left.is_some()) {
             polled[3] = Some((self.room.control_fd(), PollFlags::POLLIN));
         }
         if !stopping {

@@ -137,14 +137,11 @@ impl<'a> MethodRecord<'a> {
     ) -> DatasetResult {
         let error = match said {
             Some(said) => worker_error(which, &public::text(&said)),
-            None => self
-                .published_outcome()
-                .error_text(plan.policy.budget_seconds)
-                .unwrap_or_else(|| {
-                    let lost = Outcome::Infrastructure("the checkpoint is not there".into());
-                    lost.error_text(plan.policy.budget_seconds)
-                        .unwrap_or_default()
-                }),
+            None => self.error(plan).unwrap_or_else(|| {
+                let lost = Outcome::Infrastructure("the checkpoint is not there".into());
+                lost.error_text(plan.policy.budget_seconds)
+                    .unwrap_or_default()
+            }),
         };
         DatasetResult::Failed {
             error,
@@ -158,11 +155,20 @@ impl<'a> MethodRecord<'a> {
             .unwrap_or_else(|| self.outcome.clone())
     }
 
-    /// Its entry in `metadata.execution_failures`; `None` when nothing failed.
-    pub fn failure(&self, plan: &Plan) -> Option<Value> {
+    /// What went wrong, with the worker's own words where it gave up; `None` when nothing did.
+    fn error(&self, plan: &Plan) -> Option<String> {
         let error = self
             .published_outcome()
             .error_text(plan.policy.budget_seconds)?;
+        let said = self
+            .terminal()
+            .and_then(|terminal| terminal.facts.get("worker_error")?.as_str());
+        Some(with_last_words(error, said.map(public::text).as_deref()))
+    }
+
+    /// Its entry in `metadata.execution_failures`; `None` when nothing failed.
+    pub fn failure(&self, plan: &Plan) -> Option<Value> {
+        let error = self.error(plan)?;
         Some(proctor_protocol::bundle::execution_failure(
             &self.method.id,
             &error,
@@ -217,6 +223,20 @@ fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
         ("worker", terminal.worker.as_str().into()),
         ("ended_utc", terminal.ended_utc.as_str().into()),
     ]
+}
+
+/// How many characters of a worker's last words stand in each of its rows; its attempt record has more.
+const LAST_WORDS: usize = 500;
+
+/// An error with what the worker said before it gave up.
+fn with_last_words(error: String, said: Option<&str>) -> String {
+    match said {
+        Some(said) => {
+            let said: String = said.chars().take(LAST_WORDS).collect();
+            format!("{error}; the worker said: \"{said}\"")
+        }
+        None => error,
+    }
 }
 
 /// A worker's own words as an error text, `<Type>: <message>`. Words that have no type get one, and so do words that
@@ -299,6 +319,18 @@ fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_words_of_a_worker_follow_what_happened() {
+        let error = || "WorkerExit: exit code 3".to_owned();
+        assert_eq!(with_last_words(error(), None), error());
+        assert_eq!(
+            with_last_words(error(), Some("no model")),
+            "WorkerExit: exit code 3; the worker said: \"no model\""
+        );
+        let long = with_last_words(error(), Some(&"é".repeat(2000)));
+        assert!(long.chars().count() < 600);
+    }
 
     #[test]
     fn a_worker_cannot_make_its_failure_ours() {

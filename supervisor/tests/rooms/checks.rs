@@ -1,12 +1,14 @@
 //! Verdicts, facts and protections.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use proctor_supervisor::attempt::{self, Control};
+use proctor_supervisor::attempt::{self, Control, Exam, Progress};
 use proctor_supervisor::room::{self, Rung};
+use proctor_wire::{BlindDataset, ToWorker};
 use serde_json::Value;
 
 use crate::driver::{self, TwoDatasets};
@@ -25,6 +27,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ),
     ("grace_ends_in_a_kill_of_everything", grace),
     ("stopping_gives_an_outcome_of_ours", stopping),
+    ("who_ended_before_the_stop_ended_by_itself", late_stop),
     ("floods_do_not_grow_the_supervisor", floods),
     ("a_room_shows_the_worker_nothing_else", views),
     ("many_attempts_leave_no_trace", many),
@@ -120,6 +123,8 @@ const VERDICTS: &[(&str, &str, u64, usize)] = &[
     ("late-row", "completed", 1, 2),
     ("odd-name", "completed", 1, 2),
     ("half", "incomplete(1/2)", 0, 1),
+    ("gives-up", "incomplete(0/2)", 0, 0),
+    ("gives-up-exit-4", "exit(4)", 0, 0),
     ("exit-3", "exit(3)", 0, 1),
     ("exit-137", "exit(137)", 0, 0),
     ("segv", "signal(11)", 0, 0),
@@ -148,7 +153,10 @@ fn verdicts() {
                 assert_eq!(line["outcome"], *outcome, "{case}");
                 // Who was killed in the middle was not counted.
                 let counted = &line["facts"]["leaked_processes"];
-                assert_eq!(counted.as_u64(), patient.then_some(*leaked), "{case}");
+                let expected = (patient && *worker != "gives-up").then_some(*leaked);
+                assert_eq!(counted.as_u64(), expected, "{case}");
+                let gave_up = worker.starts_with("gives-up").then_some("no model");
+                assert_eq!(line["facts"]["worker_error"].as_str(), gave_up, "{case}");
                 assert_eq!(line["stored"].as_array().unwrap().len(), *stored, "{case}");
                 assert_eq!(line["facts"]["room_empty"], true, "{case}");
                 assert_eq!(line["isolation"]["containment"], rung.name(), "{case}");
@@ -231,6 +239,16 @@ fn grace() {
         assert_eq!(lines[0]["outcome"], "timeout", "{}", lines[0]);
         assert!((0.4..2.0).contains(&delay), "{}", lines[0]);
         assert_eq!(survivors, 0, "{rung}");
+        // A guardian that was killed is not listened to for the rest of the grace.
+        let workers = ["kill-parent-on-term"];
+        let (lines, survivors, _) = drive(User::Own, rung, 300, 1500, &workers);
+        assert_eq!(lines[0]["outcome"], "timeout", "{}", lines[0]);
+        assert!(
+            lines[0]["own_cpu_seconds"].as_f64().unwrap() < 0.7,
+            "{}",
+            lines[0]
+        );
+        assert_eq!(survivors, 0, "{rung}");
     }
 }
 
@@ -266,6 +284,71 @@ fn stopping() {
     assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
+/// Asks to stop when the worker has ended already and nobody has heard it yet.
+struct LateStop<'a> {
+    exam: TwoDatasets,
+    control: &'a Control,
+}
+
+impl Exam for LateStop<'_> {
+    fn count(&self) -> u32 {
+        self.exam.count()
+    }
+
+    fn hello(&self) -> ToWorker {
+        self.exam.hello()
+    }
+
+    fn open(&mut self, dataset: u32) -> io::Result<BlindDataset> {
+        self.exam.open(dataset)
+    }
+
+    fn checkpoint(&mut self, dataset: u32, scores: Vec<f64>, elapsed: f64) -> io::Result<()> {
+        self.exam.checkpoint(dataset, scores, elapsed)
+    }
+
+    fn failed(&mut self, dataset: u32, error: &str, elapsed: f64) -> io::Result<()> {
+        self.exam.failed(dataset, error, elapsed)
+    }
+
+    /// Called between listening and waiting.
+    fn progress(&mut self, progress: Progress<'_>) {
+        if matches!(progress, Progress::Items { .. }) && self.control.stop().is_none() {
+            let end = Instant::now() + Duration::from_secs(10);
+            while !stage_rests_alone() && Instant::now() < end {
+                std::thread::yield_now();
+            }
+            self.control.interrupt();
+        }
+    }
+}
+
+/// True when this process's only child has no child and waits for something, or has ended.
+fn stage_rests_alone() -> bool {
+    let children = |pid: &str| {
+        fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok())
+            .collect::<String>()
+    };
+    let stage = children("self").trim().to_owned();
+    let line = fs::read_to_string(format!("/proc/{stage}/stat")).unwrap_or_default();
+    children(&stage).trim().is_empty() && [") S ", ") Z "].iter().any(|s| line.contains(s))
+}
+
+fn late_stop() {
+    let directory = open_directory();
+    let spec = driver::spec(None, "exit-3-when-greeted", directory.path());
+    let control = Control::new().unwrap();
+    let mut exam = LateStop {
+        exam: TwoDatasets::default(),
+        control: &control,
+    };
+    let ending = attempt::run(&spec, Duration::from_mins(1), &mut exam, &control);
+    assert_eq!(ending.outcome.to_string(), "exit(3)");
+}
+
 /// Eight floods of a gigabyte at once, beside a worker that behaves.
 fn floods() {
     let (quiet, _, _) = drive(User::Own, Rung::K1, 60_000, 0, &["good"; 9]);
@@ -276,7 +359,7 @@ fn floods() {
     for (worker, outcome) in [
         (
             "flood-out",
-            "protocol_error(a line is longer than 1048576 bytes)",
+            "protocol_error(stdout line 1 is longer than 1048576 bytes",
         ),
         (
             "flood-progress",
@@ -289,7 +372,7 @@ fn floods() {
         let (lines, survivors, logs) = drive(User::Own, Rung::K1, 60_000, 0, &workers);
         for line in &lines {
             let text = line["outcome"].as_str().unwrap();
-            assert!(text == outcome || text == "completed", "{line}");
+            assert!(text.starts_with(outcome) || text == "completed", "{line}");
         }
         assert_eq!(survivors, 0, "{worker}");
         let grown = peak(&lines).saturating_sub(peak(&quiet));

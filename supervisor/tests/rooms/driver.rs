@@ -110,6 +110,14 @@ pub(crate) fn main(arguments: &[String]) {
     }
 }
 
+/// CPU time of this process alone, in seconds.
+fn own_cpu() -> f64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeValLike;
+    let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+    (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6
+}
+
 fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
     let value = |value| {
         let text = canonical::canonical(&value);
@@ -134,6 +142,7 @@ fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
             "status": ending.wait_status.map(|status| value(status.to_value())),
             "stored": exam.stored,
             "peak_kib": peak,
+            "own_cpu_seconds": own_cpu(),
         })
     );
 }

@@ -86,6 +86,28 @@ pub(crate) fn main(name: &str) {
             let _ = kill(getppid(), Signal::SIGSTOP);
             forever();
         }
+        "gives-up" => {
+            give_up();
+            forever();
+        }
+        "gives-up-exit-4" => {
+            give_up();
+            std::process::exit(4);
+        }
+        "kill-parent-on-term" => {
+            let mut term = SigSet::empty();
+            term.add(Signal::SIGTERM);
+            term.thread_block().unwrap();
+            term.wait().unwrap();
+            let _ = kill(getppid(), Signal::SIGKILL);
+            forever();
+        }
+        "exit-3-when-greeted" => {
+            hello();
+            // Time for the greeting to be heard, so that the exit is not.
+            sleep(Duration::from_millis(100));
+            std::process::exit(3);
+        }
         "keeps-parent-stopped" => {
             let parent = getppid();
             leave("stopper", Stdio::null());
@@ -224,6 +246,13 @@ fn hello() {
     say(&FromWorker::Hello {
         protocol: proctor_wire::PROTOCOL_VERSION,
         worker: "test worker".into(),
+    });
+}
+
+fn give_up() {
+    hello();
+    say(&FromWorker::WorkerError {
+        error: "no model".into(),
     });
 }
 

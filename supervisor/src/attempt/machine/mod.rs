@@ -6,21 +6,25 @@
 
 mod event;
 mod phase;
+mod words;
 
 use proctor_protocol::outcome::Outcome;
-use proctor_wire::limits::MAX_ERROR_CHARS;
+use proctor_wire::limits::{MAX_ERROR_CHARS, MAX_LINE_BYTES};
 use proctor_wire::line::{LineBuffer, LineTooLong};
 use proctor_wire::{FromWorker, PROTOCOL_VERSION};
 
 use super::{Stop, WaitStatus};
 
 pub(super) use event::{Action, Event};
-use phase::{Answer, Phase, Question, clean, name};
+use phase::{Answer, Phase, Question, name};
+use words::{clean, no_message, quote};
 
 /// Standard output that is allowed before any dataset is opened, for hellos, signs of life and errors.
 const OUTPUT_BASE: u64 = 16 << 20;
 /// Standard output that is allowed for each score asked for. One score in a line of its own takes about 70 bytes.
 const OUTPUT_PER_ITEM: u64 = 128;
+/// How long a worker that gave up may take to end by itself.
+const GIVE_UP_NS: u64 = 1_000_000_000;
 /// The longest name of a worker that is kept.
 const MAX_WORKER_CHARS: usize = 200;
 
@@ -34,13 +38,17 @@ pub(super) struct Machine {
     lines: LineBuffer,
     /// Set when the byte stream can no longer be cut into lines.
     deaf: bool,
-    /// Bytes of the lines that were looked at, and how many there may be.
+    /// Lines that were looked at, the one under way included.
+    line_number: u64,
+    /// Bytes of these lines, and how many there may be.
     line_bytes: u64,
     allowance: u64,
     /// Verdict and when it was fixed.
     verdict: Option<(Outcome, u64)>,
     /// When SIGTERM's grace is over.
     kill_at: Option<u64>,
+    /// When a worker that gave up must have ended.
+    leave_by: Option<u64>,
     killed: bool,
     /// True when the deadline ended the attempt.
     deadline_passed: bool,
@@ -66,10 +74,12 @@ impl Machine {
             phase: Phase::Hello,
             lines: LineBuffer::new(),
             deaf: false,
+            line_number: 0,
             line_bytes: 0,
             allowance: OUTPUT_BASE,
             verdict: None,
             kill_at: None,
+            leave_by: None,
             killed: false,
             deadline_passed: false,
             failed: 0,
@@ -100,7 +110,7 @@ impl Machine {
     pub(super) fn wake_at(&self) -> Option<u64> {
         match (self.verdict.is_some(), self.kill_at) {
             (_, Some(at)) => Some(at),
-            (false, None) => Some(self.deadline),
+            (false, None) => Some(self.leave_by.unwrap_or(self.deadline)),
             (true, None) => None,
         }
     }
@@ -167,6 +177,9 @@ impl Machine {
     }
 
     fn look_at_clock(&mut self, now: u64) {
+        if self.leave_by.is_some_and(|at| now >= at) {
+            self.end(self.incomplete(), now);
+        }
         if now >= self.deadline && self.verdict.is_none() {
             self.deadline_passed = true;
             self.end_politely(Outcome::Timeout, now);
@@ -181,14 +194,17 @@ impl Machine {
         let message = match self.lines.next_line() {
             Ok(None) => return false,
             Ok(Some(line)) => {
+                self.line_number += 1;
                 self.line_bytes += line.len() as u64 + 1;
-                FromWorker::parse(line).map_err(|error| error.to_string())
+                FromWorker::parse(line).map_err(|error| no_message(&error, line))
             }
             Err(LineTooLong) => {
+                self.line_number += 1;
                 // The rest of the stream cannot be cut into lines any more.
                 self.deaf = true;
-                self.lines = LineBuffer::new();
-                Err(LineTooLong.to_string())
+                let lines = std::mem::take(&mut self.lines);
+                let start = quote(lines.rest());
+                Err(format!("is longer than {MAX_LINE_BYTES} bytes: {start}"))
             }
         };
         if self.verdict.is_none() && self.line_bytes > self.allowance {
@@ -208,9 +224,16 @@ impl Machine {
             }
             return true;
         }
-        let heard = message.and_then(|message| self.message(message, now));
-        if let Err(what) = heard {
-            self.end(Outcome::ProtocolError(what), now);
+        let broken = match message {
+            Ok(message) => self
+                .message(message, now)
+                .err()
+                .map(|what| format!(": {what}")),
+            Err(what) => Some(format!(" {what}")),
+        };
+        if let Some(what) = broken {
+            let what = format!("stdout line {}{what}", self.line_number);
+            self.end(Outcome::ProtocolError(clean(&what, MAX_ERROR_CHARS)), now);
         }
         true
     }
@@ -230,16 +253,27 @@ impl Machine {
                 Ok(())
             }
             (
-                Phase::Hello | Phase::Asking(_) | Phase::Finishing(_),
+                Phase::Hello | Phase::Opening(_) | Phase::Asking(_) | Phase::Finishing(_),
                 FromWorker::WorkerError { error },
             ) => {
                 self.worker_error = Some(clean(&error, MAX_ERROR_CHARS));
                 self.phase = Phase::GivenUp;
+                // What it gave up for came first, so that a deadline in between changes nothing.
+                self.leave_by = Some(now.saturating_add(GIVE_UP_NS).min(self.deadline));
                 Ok(())
             }
             (Phase::Hello, _) => Err(format!("`{what}` came before `hello`")),
             (_, FromWorker::Hello { .. }) => Err("`hello` came twice".into()),
-            (Phase::Asking(_) | Phase::Finishing(_), FromWorker::Progress { items }) => {
+            // Only of a worker that has ended is anything heard here: its last words, before a question that will not be put.
+            (Phase::Opening(open), FromWorker::DatasetError { dataset, .. })
+                if *open == dataset =>
+            {
+                Ok(())
+            }
+            (
+                Phase::Opening(_) | Phase::Asking(_) | Phase::Finishing(_),
+                FromWorker::Progress { items },
+            ) => {
                 self.claimed = items;
                 Ok(())
             }
@@ -428,13 +462,17 @@ impl Machine {
         self.pending.push_back(Action::Settle);
     }
 
+    fn incomplete(&self) -> Outcome {
+        Outcome::Incomplete {
+            done: self.checkpoints,
+            total: self.total,
+        }
+    }
+
     /// Exit code 0: was everything answered?
     fn ended_well(&mut self) -> Outcome {
         let Phase::Done(last) = &mut self.phase else {
-            return Outcome::Incomplete {
-                done: self.checkpoints,
-                total: self.total,
-            };
+            return self.incomplete();
         };
         if let Some(answer) = last.take() {
             self.phase = Phase::Closing;

@@ -90,11 +90,3 @@ pub(super) fn name(message: &FromWorker) -> &'static str {
         FromWorker::Done {} => "done",
     }
 }
-
-/// Text of the worker's for records: bounded, and without control characters that would reach a terminal.
-pub(super) fn clean(text: &str, limit: usize) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(limit)
-        .collect()
-}

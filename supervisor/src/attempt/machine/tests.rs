@@ -247,6 +247,10 @@ impl Expected {
                 self.full = true;
                 return;
             }
+            // It had given up before.
+            S::Deadline if self.at == At::GaveUp => {
+                format!("incomplete({}/2)", self.stored.len())
+            }
             S::Deadline => "timeout".to_owned(),
             S::Interrupt => "interrupted".to_owned(),
             S::Cancel => "cancelled".to_owned(),
@@ -529,7 +533,7 @@ fn answers_before_the_question_was_sent_are_refused() {
     assert_eq!(machine.next(2), Some(Action::Kill));
     assert_eq!(
         machine.verdict().unwrap().0.to_string(),
-        "protocol_error(scores of dataset 0 came when they were not asked for)"
+        "protocol_error(stdout line 2: scores of dataset 0 came when they were not asked for)"
     );
 }
 
@@ -592,6 +596,102 @@ fn a_flood_of_valid_lines_is_a_resource_limit_at_the_same_place_for_any_chunk() 
         fake.line("junk", 1);
         let outcome = fake.outcome().unwrap();
         assert!(outcome.starts_with("resource_limit(output"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_worker_that_gives_up_ends_soon() {
+    let gives_up = |now| {
+        let mut fake = Fake::new(2, 1, 0);
+        for symbol in [S::Hello, S::Score, S::Done0] {
+            symbol.happen(&mut fake);
+        }
+        fake.machine.deadline = 10 * GIVE_UP_NS;
+        fake.line(S::WorkerError.line().unwrap(), now);
+        fake
+    };
+    let mut fake = gives_up(100);
+    assert_eq!(fake.machine.wake_at(), Some(100 + GIVE_UP_NS));
+    fake.act(99 + GIVE_UP_NS);
+    assert_eq!(fake.outcome(), None);
+    fake.act(100 + GIVE_UP_NS);
+    assert_eq!(fake.outcome().as_deref(), Some("incomplete(1/2)"));
+    assert!(fake.killed);
+
+    let mut fake = gives_up(100);
+    fake.event(Event::Ended(WaitStatus::Exited(4)), 200);
+    assert_eq!(fake.outcome().as_deref(), Some("exit(4)"));
+
+    // What comes first is the cause, also just before the deadline.
+    let mut fake = gives_up(10 * GIVE_UP_NS - 1);
+    fake.act(10 * GIVE_UP_NS);
+    assert_eq!(fake.outcome().as_deref(), Some("incomplete(1/2)"));
+}
+
+/// Whether the end of a quick worker is heard before or after its words is chance.
+#[test]
+fn last_words_mean_the_same_when_the_next_question_is_not_put_any_more() {
+    for (said, outcome) in [
+        (S::WorkerError, "exit(3)"),
+        (S::Progress, "exit(3)"),
+        (S::Error0, "exit(3)"),
+        (S::Score, "protocol_error"),
+        (S::Done, "protocol_error"),
+    ] {
+        for put in [true, false] {
+            let mut machine = Machine::new(2, DEADLINE, 0);
+            for symbol in [S::Hello, said] {
+                machine.bytes(symbol.line().unwrap().as_bytes());
+                machine.bytes(b"\n");
+            }
+            assert_eq!(machine.next(1), Some(Action::Open(0)));
+            if put {
+                machine.event(Event::Opened { items: 1 }, 1);
+            }
+            while machine.next(1).is_some() {}
+            machine.event(Event::Ended(WaitStatus::Exited(3)), 2);
+            let (found, _) = machine.verdict().unwrap();
+            assert_eq!(kind(&found.to_string()), outcome, "{said:?} {put}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_rule_names_the_line_and_shows_its_start() {
+    let outcome = |lines: &[&str]| {
+        let mut fake = Fake::new(1, 1, 0);
+        for line in lines {
+            fake.line(line, 1);
+        }
+        fake.outcome().unwrap()
+    };
+    let hello = S::Hello.line().unwrap();
+    assert_eq!(
+        outcome(&[hello, "Loading model\u{1b}[2J"]),
+        "protocol_error(stdout line 2 is not a message: \"Loading model\\u{1b}[2J\" (expected value at column 1))"
+    );
+    assert_eq!(
+        outcome(&[hello, S::Done.line().unwrap()]),
+        "protocol_error(stdout line 2: `done` came before the worker was told to finish)"
+    );
+    let long = format!("{}\u{202e}", "x".repeat(2 << 20));
+    let long = outcome(&[hello, S::Progress.line().unwrap(), &long]);
+    let start = "protocol_error(stdout line 3 is longer than 1048576 bytes: \"xxx";
+    assert!(
+        long.starts_with(start) && long.ends_with("xxx...\")"),
+        "{long}"
+    );
+    // Whatever a line holds, a record stays short and clean.
+    let name = "\u{202e}\u{9b}y".repeat(100_000);
+    for line in [
+        format!("{{\"type\":\"{name}\"}}"),
+        format!("{{\"type\":\"done\",\"{name}\":1}}"),
+        format!("{{\"type\":{name}"),
+        name,
+    ] {
+        let outcome = outcome(&[hello, &line]);
+        assert!(outcome.len() < 1500, "{}", outcome.len());
+        assert!(!outcome.contains(['\u{202e}', '\u{9b}', '\n']), "{outcome}");
     }
 }
 
