@@ -1,6 +1,7 @@
 //! One attempt: one worker, one conversation, one verdict.
 
 mod control;
+mod counted;
 mod ending;
 mod exam;
 mod feed;

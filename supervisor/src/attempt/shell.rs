@@ -10,6 +10,7 @@ use nix::sys::time::TimeSpec;
 use proctor_protocol::outcome::Outcome;
 use proctor_wire::ToWorker;
 
+use super::counted::explain;
 use super::feed::{Feed, Kind};
 use super::machine::{Action, Event, Machine};
 use super::stderr_log::StderrLog;
@@ -48,7 +49,8 @@ pub(super) fn converse(
 ) -> Ending {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
     let deadline = room.spawned_at.saturating_add(nanoseconds(budget));
-    let machine = Machine::new(exam.count(), deadline, nanoseconds(spec.grace));
+    let machine = Machine::new(exam.count(), deadline, nanoseconds(spec.grace))
+        .limit_output(spec.limits.output_bytes);
     let mut shell = Shell {
         deadline,
         room,
@@ -296,6 +298,7 @@ impl Shell<'_> {
                 if let Err(error) = written {
                     self.our_failure(format!("the log of standard error: {error}"));
                 }
+                self.machine.stderr(count, monotonic_ns());
                 return count;
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -468,6 +471,7 @@ impl Shell<'_> {
             empty,
             unkillable,
             cpu,
+            counts,
             scratch_left,
         } = self.room.close(EMPTY_BOUND);
         let emptied_at = monotonic_ns();
@@ -480,6 +484,7 @@ impl Shell<'_> {
             let reason = "the attempt ended without a verdict".into();
             (Outcome::Infrastructure(reason), emptied_at)
         });
+        outcome = explain(outcome, &counts, &spec.limits);
         if !empty && spec.containment != Some(Rung::K0) {
             outcome = Outcome::Infrastructure(format!("unkillable: {}", list(&unkillable)));
         }
@@ -510,8 +515,8 @@ impl Shell<'_> {
                 emptying_seconds: seconds(emptied_at.saturating_sub(verdict_at)),
                 kill_delay_seconds: kill_delay,
                 scratch_left,
-                memory_kills: None,
-                refused_processes: None,
+                memory_kills: counts.memory_kills,
+                refused_processes: counts.refused_processes,
             },
             isolation: self.room.isolation.clone(),
             wall_seconds: seconds(wall),
@@ -520,7 +525,7 @@ impl Shell<'_> {
                 .map(|time| time.as_secs_f64())
                 .or_else(|| reaped_cpu.map(seconds)),
             cpu_exact: cpu.is_some(),
-            peak_memory_bytes: None,
+            peak_memory_bytes: counts.peak_memory,
             wait_status: self.machine.wait_status,
             worker: self.machine.worker.clone(),
             checkpoints: self.machine.checkpoints,

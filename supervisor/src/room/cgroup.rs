@@ -22,12 +22,43 @@ pub(super) fn parent() -> Result<PathBuf, String> {
     locate(&mounts, &own).ok_or_else(|| "no cgroup2 is mounted that holds this process".to_owned())
 }
 
+/// Where groups of a controller of the first version are made: the group this process is in.
+pub(super) fn parent_v1(controller: &str) -> Result<PathBuf, String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+    let own = fs::read_to_string("/proc/self/cgroup")
+        .map_err(|error| format!("/proc/self/cgroup: {error}"))?;
+    let path = locate_v1(&mounts, &own, controller)
+        .ok_or_else(|| format!("no {controller} controller of the first version is mounted"))?;
+    nix::unistd::access(&path, nix::unistd::AccessFlags::W_OK)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
 /// Finds the directory of our group from the mount table and our membership.
 fn locate(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    directory_of(mounts, own, |right| right.starts_with("cgroup2 "))
+}
+
+/// As [`locate`], for a controller of the first version.
+fn locate_v1(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
+    let named = |list: &str| list.split(',').any(|name| name == controller);
+    let own = own.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        named(controllers).then_some(path)
+    })?;
+    directory_of(mounts, own, |right| {
+        right.starts_with("cgroup ") && right.rsplit(' ').next().is_some_and(named)
+    })
+}
+
+/// The directory of a group under the first mount that is wanted.
+fn directory_of(mounts: &str, own: &str, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;
-        if !right.starts_with("cgroup2 ") {
+        if !wanted(right) {
             return None;
         }
         let mut fields = left.split(' ').skip(3);
@@ -45,6 +76,28 @@ fn unescape(text: &str) -> String {
         .replace("\\134", "\\")
 }
 
+/// Makes a controller of the second version available to the rooms.
+pub(super) fn enable(controller: &str) -> Result<(), String> {
+    let parent = parent()?;
+    let read = |file: &str| {
+        let path = parent.join(file);
+        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let has = |list: &str| list.split_ascii_whitespace().any(|name| name == controller);
+    if has(&read("cgroup.subtree_control")?) {
+        return Ok(());
+    }
+    if !has(&read("cgroup.controllers")?) {
+        return Err(format!(
+            "{} has no {controller} controller of the second version",
+            parent.display()
+        ));
+    }
+    let path = parent.join("cgroup.subtree_control");
+    fs::write(&path, format!("+{controller}"))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// The group of one room. Its directory is removed when the value is dropped, if it is empty by then.
 #[derive(Debug)]
 pub(super) struct Cgroup {
@@ -55,10 +108,7 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// Makes the group of a room of this run.
     pub(super) fn create(run_id: &str) -> Result<Self, String> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let parent = parent()?;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(name(run_id, number)?);
+        let path = parent()?.join(next_name(run_id)?);
         let say = |error: io::Error| format!("{}: {error}", path.display());
         fs::create_dir(&path).map_err(say)?;
         let group = fs::File::open(&path).map(|directory| Self {
@@ -94,11 +144,43 @@ impl Cgroup {
 
     /// CPU time of everything that ever ran in it.
     pub(super) fn cpu(&self) -> Option<Duration> {
-        let stat = fs::read_to_string(self.path.join("cpu.stat")).ok()?;
-        let usage = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("usage_usec "))?;
-        Some(Duration::from_micros(usage.parse().ok()?))
+        field(&self.path.join("cpu.stat"), "usage_usec").map(Duration::from_micros)
+    }
+
+    /// Limits the memory of the group, swap left out.
+    pub(super) fn limit_memory(&self, bytes: u64) -> Result<(), String> {
+        self.write("memory.max", &bytes.to_string())?;
+        // Kernels that do not count swap have no such file.
+        if self.path.join("memory.swap.max").exists() {
+            self.write("memory.swap.max", "0")?;
+        }
+        Ok(())
+    }
+
+    /// Limits the processes of the group.
+    pub(super) fn limit_processes(&self, count: u32) -> Result<(), String> {
+        self.write("pids.max", &count.to_string())
+    }
+
+    /// How often the kernel killed a process of the group for memory.
+    pub(super) fn memory_kills(&self) -> Option<u64> {
+        field(&self.path.join("memory.events"), "oom_kill")
+    }
+
+    /// How often a new process was refused.
+    pub(super) fn refused_processes(&self) -> Option<u64> {
+        field(&self.path.join("pids.events"), "max")
+    }
+
+    /// The most memory the group used.
+    pub(super) fn peak_memory(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.path.join("memory.peak")).ok()?;
+        text.trim().parse().ok()
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), String> {
+        let path = self.path.join(file);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Processes in it now.
@@ -161,6 +243,20 @@ fn directories(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// One number of a file with a name and a number in each line.
+pub(super) fn field(file: &Path, name: &str) -> Option<u64> {
+    fs::read_to_string(file).ok()?.lines().find_map(|line| {
+        let (other, number) = line.split_once(' ')?;
+        (other == name).then(|| number.trim().parse().ok())?
+    })
+}
+
+/// The name of the next group of this process.
+pub(super) fn next_name(run_id: &str) -> Result<String, String> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    name(run_id, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// `proctor.RUN.PIDNS.PID.STARTED.NUMBER`: whose room it is, and which supervisor made it.
 fn name(run_id: &str, number: u64) -> Result<String, String> {
     let run: String = run_id
@@ -201,12 +297,12 @@ pub struct StaleRoom {
 /// Finds the rooms of supervisors that are dead, kills what is left in them and removes them. Rooms of living
 /// supervisors, and of supervisors in another pid namespace, are not touched.
 pub fn sweep_stale_rooms() -> Vec<StaleRoom> {
-    let Ok(parent) = parent() else {
-        return Vec::new();
-    };
+    let parents = [parent(), parent_v1("memory"), parent_v1("pids")];
     let namespace = pid_namespace();
-    directories(&parent)
+    parents
         .into_iter()
+        .filter_map(Result::ok)
+        .flat_map(|parent| directories(&parent))
         .filter_map(|path| {
             let name = path.file_name().and_then(OsStr::to_str)?.to_owned();
             let owner = Owner::parse(&name)?;
@@ -219,10 +315,17 @@ pub fn sweep_stale_rooms() -> Vec<StaleRoom> {
 fn sweep(path: &Path, name: String, run_id: String) -> StaleRoom {
     let mut members = Vec::new();
     collect_members(path, &mut members);
-    let _ = kill(path);
+    let killable = path.join("cgroup.kill").exists();
     let end = Instant::now() + Duration::from_secs(5);
-    while !is_empty(path) && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(1));
+    if killable {
+        let _ = kill(path);
+        while !is_empty(path) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    } else {
+        while Instant::now() < end && kill_members(path) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     StaleRoom {
         run_id,
@@ -230,6 +333,19 @@ fn sweep(path: &Path, name: String, run_id: String) -> StaleRoom {
         survivors: members.len() as u32,
         removed: remove(path).is_ok(),
     }
+}
+
+/// Kills what is in a group of the first version, which only rooms of ours enter; gives back how many there were.
+fn kill_members(path: &Path) -> usize {
+    let mut members = Vec::new();
+    collect_members(path, &mut members);
+    for member in &members {
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(*member),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+    }
+    members.len()
 }
 
 /// What the name of a group says.
@@ -286,6 +402,13 @@ mod tests {
         assert_eq!(locate(inside, "0::/elsewhere\n"), None);
         assert_eq!(locate("", "0::/\n"), None);
         assert_eq!(locate(pure, "4:memory:/\n"), None);
+        let joint = "31 25 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
+        assert_eq!(
+            locate_v1(joint, "3:cpu,cpuacct:/a\n0::/\n", "cpuacct"),
+            Some("/sys/fs/cgroup/cpu,cpuacct/a".into())
+        );
+        assert_eq!(locate_v1(joint, "3:cpu,cpuacct:/a\n", "memory"), None);
+        assert_eq!(locate_v1(pure, "0::/\n", "memory"), None);
     }
 
     #[test]

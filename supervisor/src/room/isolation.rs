@@ -124,6 +124,9 @@ impl Guard {
     }
 }
 
+/// Protections by name.
+pub(super) type GuardList = Vec<(&'static str, Guard)>;
+
 /// What a room really had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation {
@@ -187,59 +190,66 @@ impl Isolation {
     }
 }
 
-/// What a room on this rung is meant to have; the stage says what of it is missing.
-pub(super) fn planned(rung: Rung, user_namespace: bool, cores: &[usize]) -> Isolation {
+/// What a room on this rung is meant to have, with the guards that were chosen for it; the stage says what of it is
+/// missing.
+pub(super) fn planned(rung: Rung, user_namespace: bool, chosen: GuardList) -> Isolation {
+    let own_user = chosen
+        .iter()
+        .any(|(name, guard)| *name == "user" && guard.holds());
     let in_namespace = |without: &str| {
         if rung.has_pid_namespace() {
-            Guard::enforced()
+            Guard::Enforced("pid namespace".into())
         } else {
             Guard::Unavailable(without.to_owned())
         }
     };
-    let cpu_set = if cores.is_empty() {
-        Guard::Off
-    } else {
-        Guard::enforced()
-    };
     let parent_death = match rung {
         Rung::K4 | Rung::K3a => Guard::enforced(),
+        Rung::K3b | Rung::K1 if own_user => Guard::Enforced("a guardian of another user".into()),
         Rung::K3b | Rung::K1 => Guard::Unavailable(
             "a guardian empties the room when the supervisor vanishes; the worker can kill its guardian".into(),
         ),
         Rung::K0 => Guard::Unavailable("nobody empties the room when the supervisor vanishes".into()),
     };
+    let signals = if own_user && !rung.has_pid_namespace() {
+        Guard::Enforced("a user of its own".into())
+    } else {
+        in_namespace("the worker can signal processes of its own user")
+    };
+    // Landlock lets nobody look into a process that it does not confine.
+    let landlock = chosen.iter().any(|(name, guard)| {
+        *name == "file_system" && *guard == Guard::Enforced("landlock".into())
+    });
+    let ptrace = if rung.has_pid_namespace() || !(own_user || landlock) {
+        in_namespace(
+            "the worker can trace processes of its own user; supervisor and guardian are protected",
+        )
+    } else if own_user {
+        Guard::Enforced("a user of its own".into())
+    } else {
+        Guard::Enforced("landlock".into())
+    };
+    let mut guards = chosen;
+    guards.extend([
+        ("capabilities", Guard::enforced()),
+        ("core_dumps", Guard::enforced()),
+        ("descriptors", Guard::enforced()),
+        ("environment", Guard::enforced()),
+        ("no_new_privileges", Guard::enforced()),
+        ("parent_death", parent_death),
+        (
+            "private_proc",
+            in_namespace("a private /proc needs a pid namespace"),
+        ),
+        ("ptrace", ptrace),
+        ("signals", signals),
+        ("umask", Guard::enforced()),
+    ]);
+    guards.sort_by_key(|(name, _)| *name);
     Isolation {
         containment: Some(rung),
         user_namespace,
-        guards: vec![
-            ("capabilities", Guard::enforced()),
-            ("core_dumps", Guard::enforced()),
-            ("cpu_set", cpu_set),
-            ("descriptors", Guard::enforced()),
-            ("disk", Guard::Off),
-            ("environment", Guard::enforced()),
-            ("file_system", Guard::Off),
-            ("memory", Guard::Off),
-            ("network", Guard::Off),
-            ("no_new_privileges", Guard::enforced()),
-            ("parent_death", parent_death),
-            (
-                "private_proc",
-                in_namespace("a private /proc needs a pid namespace"),
-            ),
-            ("process_count", Guard::Off),
-            (
-                "ptrace",
-                in_namespace(
-                    "the worker can trace processes of its own user; supervisor and guardian are protected",
-                ),
-            ),
-            (
-                "signals",
-                in_namespace("the worker can signal processes of its own user"),
-            ),
-            ("umask", Guard::enforced()),
-        ],
+        guards,
     }
 }
 
@@ -250,7 +260,7 @@ mod tests {
     #[test]
     fn no_rung_claims_what_its_worker_can_undo() {
         for rung in Rung::ALL {
-            let planned = planned(rung, false, &[]);
+            let planned = planned(rung, false, vec![("cpu_set", Guard::Off)]);
             for name in ["ptrace", "parent_death", "private_proc", "signals"] {
                 let holds = planned.guard(name).unwrap().holds();
                 assert_eq!(holds, rung.has_pid_namespace(), "{rung}: {name}");

@@ -1,7 +1,7 @@
-//! Starting a stage: what happens between clone and exec, and the one thread that does it.
+//! Starting a stage: what happens between clone and exec, and the threads that do it.
 //!
 //! Parent-death signals belong to the thread that started a child, not to its process: when that thread ends, the child
-//! is killed. So all starts come from one thread that lives as long as the process.
+//! is killed. So all starts come from threads that live as long as the process.
 #![allow(
     unsafe_code,
     reason = "the child of a vfork may only use plain system calls"
@@ -28,7 +28,7 @@ pub fn use_stage_program(program: &Path) {
 }
 
 /// The most descriptors a stage gets.
-const MAX_DESCRIPTORS: usize = 6;
+const MAX_DESCRIPTORS: usize = 7;
 
 /// A stage to be started. The descriptors are given to the child as 0, 1, 2 and so on, and closed here afterwards.
 pub(super) struct Launch {
@@ -58,33 +58,65 @@ pub(super) struct LaunchError {
 
 type Request = (Launch, mpsc::SyncSender<Result<Launched, LaunchError>>);
 
-/// Starts a stage from the permanent thread.
-pub(super) fn start(launch: Launch) -> Result<Launched, LaunchError> {
-    static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
-    let gone = |step| LaunchError {
-        step,
-        source: io::ErrorKind::BrokenPipe.into(),
-    };
-    let spawner = SPAWNER.get_or_init(|| {
-        let (sender, requests) = mpsc::channel();
-        // When the thread cannot be made, the channel is closed and every start says so.
-        let _ = std::thread::Builder::new()
-            .name("spawner".into())
-            .spawn(move || serve(&requests));
-        sender
-    });
-    let (reply, answer) = mpsc::sync_channel(1);
-    spawner
-        .send((launch, reply))
-        .map_err(|_| gone("the spawner thread does not run"))?;
-    answer
-        .recv()
-        .map_err(|_| gone("the spawner thread ended"))?
+/// A thread that lives as long as this process and starts stages.
+#[derive(Debug, Clone)]
+pub(super) struct Spawner {
+    requests: mpsc::Sender<Request>,
 }
 
-fn serve(requests: &mpsc::Receiver<Request>) {
-    let stack = ChildStack::new();
-    let Ok(mut stack) = stack else { return };
+impl Spawner {
+    /// Begins the thread. It prepares itself first, and what it is then, its children are from birth.
+    pub(super) fn begin(
+        prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
+    ) -> Result<Self, String> {
+        let (requests, queue) = mpsc::channel();
+        let (ready, prepared) = mpsc::sync_channel(1);
+        std::thread::Builder::new()
+            .name("spawner".into())
+            .spawn(move || {
+                let stack = prepare().and_then(|()| {
+                    ChildStack::new().map_err(|error| format!("a stack for stages: {error}"))
+                });
+                match stack {
+                    Ok(stack) => {
+                        let _ = ready.send(Ok(()));
+                        serve(&queue, stack);
+                    }
+                    Err(reason) => {
+                        let _ = ready.send(Err(reason));
+                    }
+                }
+            })
+            .map_err(|error| format!("a thread that starts stages: {error}"))?;
+        prepared
+            .recv()
+            .map_err(|_| "the thread that starts stages ended".to_owned())??;
+        Ok(Self { requests })
+    }
+
+    /// The one that is in no group of its own.
+    pub(super) fn usual() -> Result<Self, String> {
+        static USUAL: OnceLock<Result<Spawner, String>> = OnceLock::new();
+        USUAL.get_or_init(|| Self::begin(|| Ok(()))).clone()
+    }
+
+    /// Starts a stage.
+    pub(super) fn start(&self, launch: Launch) -> Result<Launched, LaunchError> {
+        let gone = |step| LaunchError {
+            step,
+            source: io::ErrorKind::BrokenPipe.into(),
+        };
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.requests
+            .send((launch, reply))
+            .map_err(|_| gone("the spawner thread does not run"))?;
+        answer
+            .recv()
+            .map_err(|_| gone("the spawner thread ended"))?
+    }
+}
+
+fn serve(requests: &mpsc::Receiver<Request>, mut stack: ChildStack) {
     while let Ok((launch, reply)) = requests.recv() {
         let _ = reply.send(launch_one(&launch, &mut stack));
     }
@@ -233,7 +265,8 @@ pub(super) fn close_from(first: c_int) {
     }
 }
 
-fn write_file(path: &CStr, text: &CStr) -> Option<()> {
+/// Writes a short text into a file of the kernel's.
+pub(super) fn write_file(path: &CStr, text: &CStr) -> Option<()> {
     let bytes = text.to_bytes();
     // SAFETY: the path is a C string, and pointer and length are those of a slice.
     unsafe {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{chown, fchown};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,15 @@ use nix::unistd::pipe2;
 
 use super::adopted::{self, Adopting};
 use super::cgroup::Cgroup;
-use super::launch::{self, Launch, Launched};
+use super::confine::{self, Confined};
+use super::launch::{Launch, Launched, Spawner};
+use super::means::Namespaces;
 use super::procfs::{self, Process};
 use super::scratch::{REMOVAL_BOUND, Scratch};
+use super::slots::Counts;
 use super::sys::{self, Received};
-use super::talk::{MAX_REPORT, Order, Report, Word};
-use super::{Isolation, RoomSpec, Rung, isolation};
+use super::talk::{CGROUP_FD, MAX_REPORT, Order, Report, Word};
+use super::{Isolation, RoomSpec, Rung, isolation, probe};
 
 /// Why a room could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +62,8 @@ pub(crate) struct Room {
     said_empty: bool,
     /// What the guardian left was adopted by this process and is gone.
     swept: bool,
+    /// Held until the room is empty.
+    confined: Confined,
     _adopting: Option<Adopting>,
 }
 
@@ -69,6 +75,8 @@ pub(crate) struct Closed {
     pub(crate) unkillable: Vec<(i32, char)>,
     /// CPU time of everything that ran in it, when a control group counted it.
     pub(crate) cpu: Option<Duration>,
+    /// What the control groups counted besides.
+    pub(crate) counts: Counts,
     /// Why the scratch directory is still there, if it is.
     pub(crate) scratch_left: Option<String>,
 }
@@ -76,16 +84,30 @@ pub(crate) struct Closed {
 impl Room {
     /// Makes a room and starts the worker in it, on the given rung.
     pub(crate) fn open(spec: &RoomSpec, rung: Rung) -> Result<Self, RoomError> {
+        Self::open_with(spec, rung, &probe::namespaces(rung))
+    }
+
+    /// As [`Room::open`], relying on these namespaces.
+    pub(super) fn open_with(
+        spec: &RoomSpec,
+        rung: Rung,
+        own: &Namespaces,
+    ) -> Result<Self, RoomError> {
         let scratch = Scratch::create(&spec.scratch)
             .map_err(|error| RoomError(format!("{}: {error}", spec.scratch.display())))?;
-        let opened = Self::try_open(spec, rung, scratch.clone());
+        let opened = Self::try_open(spec, rung, own, scratch.clone());
         if opened.is_err() {
             let _ = scratch.remove(REMOVAL_BOUND);
         }
         opened
     }
 
-    fn try_open(spec: &RoomSpec, rung: Rung, scratch: Scratch) -> Result<Self, RoomError> {
+    fn try_open(
+        spec: &RoomSpec,
+        rung: Rung,
+        own: &Namespaces,
+        scratch: Scratch,
+    ) -> Result<Self, RoomError> {
         let say = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| RoomError(format!("{what}: {error}"))
@@ -96,7 +118,27 @@ impl Room {
             .then(|| Cgroup::create(&spec.run_id))
             .transpose()
             .map_err(RoomError)?;
+        let user_namespace = rung.has_pid_namespace() && !sys::can_make_namespaces();
+        let mut confined = confine::confine(
+            spec,
+            rung,
+            own,
+            user_namespace,
+            scratch.path(),
+            &program,
+            cgroup.as_ref(),
+        )
+        .map_err(RoomError)?;
         let order = Order {
+            user: confined.user.as_ref().map(|user| user.id),
+            rlimits: std::mem::take(&mut confined.rlimits),
+            filters: std::mem::take(&mut confined.filters),
+            ruleset: confined
+                .ruleset
+                .is_some()
+                .then_some(CGROUP_FD + i32::from(cgroup.is_some())),
+            expendable: !user_namespace && spec.limits.memory_bytes.is_some(),
+            view: confined.view.take(),
             rung,
             cores: spec.cores.clone(),
             scratch: scratch.path().to_owned(),
@@ -107,6 +149,7 @@ impl Room {
             env: spec.env.clone(),
             arguments: spec.command.clone(),
         };
+        let order_has_no_view = order.view.is_none();
         let order = order
             .encode()
             .map_err(|error| RoomError(error.to_string()))?;
@@ -116,6 +159,16 @@ impl Room {
         let (stdout, stdout_worker) = pipe()?;
         let (stderr, stderr_worker) = pipe()?;
         let (control, control_stage) = sys::message_sockets().map_err(say("sockets"))?;
+        if let Some(user) = &confined.user {
+            // So that the worker can open them again by their names in /dev and /proc.
+            for theirs in [&stdin_worker, &stdout_worker, &stderr_worker] {
+                fchown(theirs, Some(user.id), Some(user.id)).map_err(say("giving a pipe away"))?;
+            }
+            if order_has_no_view {
+                chown(scratch.path(), Some(user.id), Some(user.id))
+                    .map_err(say("giving the scratch directory away"))?;
+            }
+        }
         for ours in [&stdin, &stdout, &stderr] {
             fcntl(ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
                 .map_err(|error| say("a pipe")(error.into()))?;
@@ -135,7 +188,11 @@ impl Room {
         // The stage starts the worker in the group and stays outside: who kills the group, the worker included, does not
         // hit the one who tells how the worker ended.
         descriptors.extend(group_fd);
-        let user_namespace = rung.has_pid_namespace() && !sys::can_make_namespaces();
+        descriptors.extend(confined.ruleset.take());
+        let spawner = match &confined.slot {
+            Some(slot) => slot.spawner.clone(),
+            None => Spawner::usual().map_err(RoomError)?,
+        };
         let adopting = (!rung.has_pid_namespace())
             .then(Adopting::begin)
             .transpose()
@@ -144,14 +201,16 @@ impl Room {
             child,
             monotonic,
             boottime,
-        } = launch::start(Launch {
-            descriptors,
-            namespaces: namespaces(rung, user_namespace),
-            die_with_us: rung.has_pid_namespace(),
-        })
-        .map_err(|error| RoomError(error.to_string()))?;
+        } = spawner
+            .start(Launch {
+                descriptors,
+                namespaces: namespaces(rung, user_namespace, confined.network_namespace),
+                die_with_us: rung.has_pid_namespace(),
+            })
+            .map_err(|error| RoomError(error.to_string()))?;
         adopted::register(child.pid);
-        let planned = isolation::planned(rung, user_namespace, &spec.cores);
+        let guards = std::mem::take(&mut confined.guards);
+        let planned = isolation::planned(rung, user_namespace, guards);
         Ok(Self {
             stdin: Some(stdin),
             stdout,
@@ -168,6 +227,7 @@ impl Room {
             worker: None,
             said_empty: false,
             swept: false,
+            confined,
             _adopting: adopting,
         })
     }
@@ -248,6 +308,11 @@ impl Room {
         let empty = ended && self.await_rest(end);
         let unkillable = if empty { Vec::new() } else { self.alive() };
         let cpu = self.cgroup.as_ref().and_then(Cgroup::cpu);
+        let counts = self.confined.counts(self.cgroup.as_ref());
+        // A slot with somebody in it must never serve another room.
+        if let Some(slot) = self.confined.slot.take().filter(|_| empty) {
+            slot.give_back();
+        }
         let scratch_left = self
             .scratch
             .remove(REMOVAL_BOUND)
@@ -257,6 +322,7 @@ impl Room {
             empty,
             unkillable,
             cpu,
+            counts,
             scratch_left,
         }
     }
@@ -325,7 +391,7 @@ impl Room {
     }
 }
 
-fn namespaces(rung: Rung, user_namespace: bool) -> i32 {
+fn namespaces(rung: Rung, user_namespace: bool, network: bool) -> i32 {
     if !rung.has_pid_namespace() {
         return 0;
     }
@@ -334,5 +400,6 @@ fn namespaces(rung: Rung, user_namespace: bool) -> i32 {
     } else {
         0
     };
-    libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | user
+    let network = if network { libc::CLONE_NEWNET } else { 0 };
+    libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | user | network
 }

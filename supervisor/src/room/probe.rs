@@ -1,6 +1,6 @@
 //! What isolation this machine gives, found out by doing.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -8,6 +8,7 @@ use proctor_protocol::canonical::{Object, Value};
 use proctor_protocol::object;
 
 use super::live::{Heard, Room};
+use super::means::{self, Means, Namespaces};
 use super::talk::{PROBE_WORD, Report};
 use super::{Guard, Isolation, RoomSpec, Rung};
 
@@ -96,8 +97,72 @@ pub(crate) fn best_rung() -> Result<Rung, String> {
     .clone()
 }
 
-/// Makes a room on this rung with a program that never ends, and empties it.
+/// What the namespaces of a room on this rung give; found out at the first call for it.
+pub(super) fn namespaces(rung: Rung) -> Namespaces {
+    if rung.has_pid_namespace() {
+        // Where no room works at all, opening one says why.
+        tried(rung).map_or_else(|_| Namespaces::none(), |(own, _)| own)
+    } else {
+        Namespaces::none()
+    }
+}
+
+/// Makes a room on this rung with a program that never ends, and empties it; once for each rung.
 fn trial(rung: Rung) -> Result<Isolation, String> {
+    tried(rung).map(|(_, isolation)| isolation)
+}
+
+type Trial = Result<(Namespaces, Isolation), String>;
+
+fn tried(rung: Rung) -> Trial {
+    static TRIED: Mutex<Vec<(Rung, Trial)>> = Mutex::new(Vec::new());
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, trial)) = tried.iter().find(|(other, _)| *other == rung) {
+        return trial.clone();
+    }
+    let trial = try_means(rung);
+    tried.push((rung, trial.clone()));
+    trial
+}
+
+/// Tries a room with every namespace, and if that fails, with each by itself, to learn which one it is.
+fn try_means(rung: Rung) -> Trial {
+    if !rung.has_pid_namespace() {
+        let own = Namespaces::none();
+        return try_room(rung, &own).map(|isolation| (own, isolation));
+    }
+    let wish = Namespaces {
+        mounts: means::masked(Means::MountNamespace),
+        network: means::masked(Means::NetworkNamespace),
+    };
+    if let Ok(isolation) = try_room(rung, &wish) {
+        return Ok((wish, isolation));
+    }
+    let without = || Err("not tried".to_owned());
+    let mut own = Namespaces {
+        mounts: without(),
+        network: without(),
+    };
+    let mut isolation = try_room(rung, &own)?;
+    let mut add = |next: Namespaces| try_room(rung, &next).map(|found| isolation = found);
+    let mounts = wish.mounts.clone().and_then(|()| {
+        add(Namespaces {
+            mounts: Ok(()),
+            network: without(),
+        })
+    });
+    let network = wish.network.clone().and_then(|()| {
+        add(Namespaces {
+            mounts: mounts.clone(),
+            network: Ok(()),
+        })
+    });
+    own.mounts = mounts;
+    own.network = network;
+    Ok((own, isolation))
+}
+
+fn try_room(rung: Rung, own: &Namespaces) -> Result<Isolation, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let spec = RoomSpec::new(
         vec!["/proc/self/exe".into(), PROBE_WORD.into()],
@@ -105,7 +170,7 @@ fn trial(rung: Rung) -> Result<Isolation, String> {
         "/dev/null",
         "probe",
     );
-    let mut room = Room::open(&spec, rung).map_err(|error| error.to_string())?;
+    let mut room = Room::open_with(&spec, rung, own).map_err(|error| error.to_string())?;
     let started = await_start(&mut room);
     let isolation = room.isolation.clone();
     room.kill();

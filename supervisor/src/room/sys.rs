@@ -5,7 +5,7 @@
     reason = "the one place where rooms meet the kernel directly"
 )]
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -176,13 +176,27 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Received {
 /// True when this process may make namespaces without a user namespace.
 pub(super) fn can_make_namespaces() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
+    has_capability(CAP_SYS_ADMIN)
+}
+
+/// True when this process may become another user and give files away.
+pub(super) fn can_change_user() -> bool {
+    const CAP_CHOWN: u32 = 0;
+    const CAP_SETGID: u32 = 6;
+    const CAP_SETUID: u32 = 7;
+    [CAP_CHOWN, CAP_SETGID, CAP_SETUID]
+        .into_iter()
+        .all(has_capability)
+}
+
+fn has_capability(capability: u32) -> bool {
     std::fs::read_to_string("/proc/thread-self/status")
         .ok()
         .and_then(|status| {
             let line = status.lines().find(|line| line.starts_with("CapEff:"))?;
             u64::from_str_radix(line.rsplit('\t').next()?.trim(), 16).ok()
         })
-        .is_some_and(|effective| effective >> CAP_SYS_ADMIN & 1 == 1)
+        .is_some_and(|effective| effective >> capability & 1 == 1)
 }
 
 /// `prctl` with one argument.
@@ -391,4 +405,138 @@ unsafe fn clone3(
     _argument: *mut c_void,
 ) -> io::Result<pid_t> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// True when a process of this user is alive.
+pub(super) fn user_has_processes(user: u32) -> bool {
+    // SAFETY: errno is this thread's own; getpriority takes numbers only. -1 is also an answer, so errno tells.
+    unsafe {
+        *libc::__errno_location() = 0;
+        libc::getpriority(libc::PRIO_USER, user);
+        *libc::__errno_location() != libc::ESRCH
+    }
+}
+
+/// True when system call filters that answer with an error can be installed.
+pub(super) fn has_filters() -> io::Result<()> {
+    const GET_ACTION_AVAIL: c_ulong = 2;
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the call reads one word.
+    check_long(unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) })
+        .map(drop)
+}
+
+/// How much of a mount tree is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TreeCopy {
+    /// The mount at the path only.
+    Top,
+    /// What is mounted below it too.
+    Whole,
+}
+
+/// A copy of what is mounted at a path, not yet mounted anywhere.
+pub(super) fn copy_tree(path: &CStr, copy: TreeCopy) -> io::Result<OwnedFd> {
+    const OPEN_TREE_CLONE: c_int = 1;
+    let mut flags = OPEN_TREE_CLONE | libc::O_CLOEXEC;
+    if copy == TreeCopy::Whole {
+        flags |= libc::AT_RECURSIVE;
+    }
+    // SAFETY: the path is a C string.
+    let fd = check_long(unsafe {
+        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags)
+    })?;
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Mounts a copy at a path.
+pub(super) fn place_tree(copy: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    const F_EMPTY_PATH: c_int = 4;
+    // SAFETY: both paths are C strings.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            copy.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            F_EMPTY_PATH,
+        )
+    })
+    .map(drop)
+}
+
+/// `struct mount_attr` of the kernel.
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Makes a mount read-only and private to this mount namespace, with all below it when asked.
+pub(super) fn change_mounts(
+    mount: Option<BorrowedFd<'_>>,
+    path: &CStr,
+    below: bool,
+) -> io::Result<()> {
+    const READ_ONLY: u64 = 1;
+    let attributes = MountAttributes {
+        set: READ_ONLY,
+        clear: 0,
+        propagation: libc::MS_PRIVATE,
+        user_namespace: 0,
+    };
+    let mut flags = libc::AT_EMPTY_PATH;
+    if below {
+        flags |= libc::AT_RECURSIVE;
+    }
+    let directory = mount.map_or(libc::AT_FDCWD, |mount| mount.as_raw_fd());
+    // SAFETY: the path is a C string, and the structure has the size that is told.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Has a function called when this process exits in order.
+pub(super) fn at_exit(function: extern "C" fn()) {
+    // SAFETY: the function stays where it is as long as the process lives.
+    unsafe { libc::atexit(function) };
+}
+
+/// Adds to landlock rules that everything below a directory may be read.
+pub(super) fn allow_reading(ruleset: RawFd, directory: BorrowedFd<'_>) -> io::Result<()> {
+    const PATH_BENEATH: c_int = 1;
+    const READ_FILE: u64 = 1 << 2;
+    const READ_DIRECTORY: u64 = 1 << 3;
+    #[repr(C, packed)]
+    struct Rule {
+        access: u64,
+        directory: c_int,
+    }
+    let rule = Rule {
+        access: READ_FILE | READ_DIRECTORY,
+        directory: directory.as_raw_fd(),
+    };
+    // SAFETY: the rule is laid out as the kernel has it.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            ruleset,
+            PATH_BENEATH,
+            &raw const rule,
+            0,
+        )
+    })
+    .map(drop)
 }

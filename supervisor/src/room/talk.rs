@@ -6,9 +6,11 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::Rung;
+use super::view::{Mount, View, What};
 
 /// First argument of the stage.
 pub(super) const STAGE_WORD: &str = "__proctor-room";
@@ -39,6 +41,18 @@ pub(super) struct Order {
     pub(super) program: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) arguments: Vec<OsString>,
+    /// The user and group the worker becomes; `None` to stay who the stage is.
+    pub(super) user: Option<u32>,
+    /// Limits of each process: resource and value.
+    pub(super) rlimits: Vec<(u32, u64)>,
+    /// System call filters, as bytes of instructions, in the order they are installed.
+    pub(super) filters: Vec<Vec<u8>>,
+    /// The stage's descriptor of the landlock rules.
+    pub(super) ruleset: Option<i32>,
+    /// True when the kernel is to kill the worker before the stage when memory runs out.
+    pub(super) expendable: bool,
+    /// What the worker sees of the file system; `None` for what the stage sees.
+    pub(super) view: Option<View>,
 }
 
 /// A text of the order holds a NUL byte.
@@ -47,7 +61,7 @@ pub(super) struct Order {
 pub(crate) struct HoldsNul;
 
 impl Order {
-    /// The order as NUL-terminated texts: rung, cores, paths, number of variables, variables, arguments.
+    /// The order as NUL-terminated texts: rung, cores, paths, confinement, number of variables, variables, arguments.
     pub(super) fn encode(&self) -> Result<Vec<u8>, HoldsNul> {
         let mut bytes = Vec::new();
         let mut put = |text: &[u8]| {
@@ -64,6 +78,32 @@ impl Order {
         put(self.scratch.as_os_str().as_bytes())?;
         put(self.cgroup.as_os_str().as_bytes())?;
         put(self.program.as_os_str().as_bytes())?;
+        let optional = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
+        put(optional(self.user.map(u64::from)).as_bytes())?;
+        put(self.rlimits.len().to_string().as_bytes())?;
+        for (resource, value) in &self.rlimits {
+            put(resource.to_string().as_bytes())?;
+            put(value.to_string().as_bytes())?;
+        }
+        put(self.filters.len().to_string().as_bytes())?;
+        for filter in &self.filters {
+            put(hex(filter).as_bytes())?;
+        }
+        put(optional(self.ruleset.map(|fd| fd as u64)).as_bytes())?;
+        put(if self.expendable { b"1" } else { b"" })?;
+        let mounts = self.view.as_ref().map(|view| view.mounts.len() as u64);
+        put(optional(mounts).as_bytes())?;
+        if let Some(view) = &self.view {
+            put(optional(view.size).as_bytes())?;
+            for mount in &view.mounts {
+                put(mount.target.as_os_str().as_bytes())?;
+                put(mount.what.letter().as_bytes())?;
+                put(if mount.directory { b"d" } else { b"f" })?;
+                let (place, path) = mount.inside.clone().unzip();
+                put(optional(place.map(|place| place as u64)).as_bytes())?;
+                put(path.unwrap_or_default().as_os_str().as_bytes())?;
+            }
+        }
         put(self.env.len().to_string().as_bytes())?;
         for (name, value) in &self.env {
             let mut variable = name.as_bytes().to_vec();
@@ -91,7 +131,40 @@ impl Order {
         let scratch = path(text()?);
         let cgroup = path(text()?);
         let program = path(text()?);
-        let variables: usize = utf8(text()?)?.parse().ok()?;
+        let user = optional(text()?)?;
+        let count: usize = number(text()?)?;
+        let rlimits = (0..count)
+            .map(|_| Some((number(text()?)?, number(text()?)?)))
+            .collect::<Option<Vec<_>>>()?;
+        let count: usize = number(text()?)?;
+        let filters = (0..count)
+            .map(|_| unhex(text()?))
+            .collect::<Option<Vec<_>>>()?;
+        let ruleset = optional(text()?)?;
+        let expendable = text()? == b"1";
+        let view = match optional::<usize>(text()?)? {
+            None => None,
+            Some(count) => {
+                let size = optional(text()?)?;
+                let mounts = (0..count)
+                    .map(|_| {
+                        let target = path(text()?);
+                        let what = What::from_letter(text()?)?;
+                        let directory = text()? == b"d";
+                        let place = optional(text()?)?;
+                        let within = path(text()?);
+                        Some(Mount {
+                            target,
+                            what,
+                            directory,
+                            inside: place.map(|place| (place, within)),
+                        })
+                    })
+                    .collect::<Option<Vec<_>>>()?;
+                Some(View { size, mounts })
+            }
+        };
+        let variables: usize = number(text()?)?;
         let mut env = Vec::new();
         for _ in 0..variables {
             let variable = text()?;
@@ -112,8 +185,44 @@ impl Order {
             program,
             env,
             arguments,
+            user,
+            rlimits,
+            filters,
+            ruleset,
+            expendable,
+            view,
         })
     }
+}
+
+/// A decimal number.
+fn number<T: FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A decimal number, or nothing at all.
+fn optional<T: FromStr>(text: &[u8]) -> Option<Option<T>> {
+    if text.is_empty() {
+        Some(None)
+    } else {
+        number(text).map(Some)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    text.chunks(2)
+        .map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?))
+        .collect()
 }
 
 /// What the stage says.
@@ -258,6 +367,28 @@ mod tests {
                 "".into(),
                 OsString::from_vec(vec![0xff, b' ', 0x80]),
             ],
+            user: Some(61_200),
+            rlimits: vec![(1, u64::MAX), (6, 0)],
+            filters: vec![vec![0, 0xff, 7], Vec::new()],
+            ruleset: Some(5),
+            expendable: true,
+            view: Some(View {
+                size: Some(7),
+                mounts: vec![
+                    Mount {
+                        target: "/tmp".into(),
+                        what: What::Private,
+                        directory: true,
+                        inside: None,
+                    },
+                    Mount {
+                        target: "/tmp/a".into(),
+                        what: What::Show,
+                        directory: false,
+                        inside: Some((0, "a".into())),
+                    },
+                ],
+            }),
         };
         assert_eq!(Order::decode(&order.encode().unwrap()), Some(order));
         assert_eq!(Order::decode(b""), None);
@@ -274,6 +405,12 @@ mod tests {
             program: "/x".into(),
             env: vec![("A\0".into(), "".into())],
             arguments: Vec::new(),
+            user: None,
+            rlimits: Vec::new(),
+            filters: Vec::new(),
+            ruleset: None,
+            expendable: false,
+            view: None,
         };
         assert_eq!(order.encode(), Err(HoldsNul));
     }

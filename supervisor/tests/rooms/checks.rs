@@ -77,17 +77,33 @@ pub(crate) fn driver_arguments(
 
 /// Runs workers at the same time under one supervisor. Gives back a line for each, in the order they ended, the
 /// processes alive at the end, and the content of the logs.
-fn drive(
+pub(crate) fn drive(
     user: User,
     rung: Rung,
     budget: u64,
     grace: u64,
     workers: &[&str],
 ) -> (Vec<Value>, usize, Vec<String>) {
+    drive_with(user, rung, budget, grace, workers, &Value::Null)
+}
+
+/// As [`drive`], with options of the rooms.
+pub(crate) fn drive_with(
+    user: User,
+    rung: Rung,
+    budget: u64,
+    grace: u64,
+    workers: &[&str],
+    options: &Value,
+) -> (Vec<Value>, usize, Vec<String>) {
     let oracle = Oracle::new();
     let directory = open_directory();
     let arguments = driver_arguments(rung, budget, grace, directory.path(), workers);
-    let output = oracle.command(user, &arguments).output().unwrap();
+    let output = oracle
+        .command(user, &arguments)
+        .env(driver::OPTIONS, options.to_string())
+        .output()
+        .unwrap();
     let survivors = oracle.alive().len();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text

@@ -6,15 +6,69 @@ use std::time::Duration;
 
 use proctor_protocol::canonical;
 use proctor_supervisor::attempt::{self, Control, Exam};
-use proctor_supervisor::room::{RoomSpec, Rung};
+use proctor_supervisor::room::{self, Confinement, Limits, Means, RoomSpec, Rung};
 use proctor_wire::blind::BlindItems;
 use proctor_wire::{BlindDataset, ToWorker};
+use serde_json::Value;
 
 use crate::oracle::MARK;
 use crate::workers;
 
 /// First argument of a driver.
 pub(crate) const WORD: &str = "--driver";
+
+/// The variable with the options of the rooms, in JSON.
+pub(crate) const OPTIONS: &str = "PROCTOR_TEST_OPTIONS";
+
+/// Gives a room what the options ask for.
+fn apply(options: &Value, spec: &mut RoomSpec) {
+    let paths = |name: &str| -> Vec<PathBuf> {
+        let list = options[name].as_array().into_iter().flatten();
+        list.map(|path| path.as_str().unwrap().into()).collect()
+    };
+    spec.hidden = paths("hidden");
+    spec.visible = paths("visible");
+    if options["off"] == true {
+        spec.confinement = Confinement {
+            network: false,
+            file_system: false,
+            system_calls: false,
+            user: false,
+        };
+        spec.limits = Limits {
+            memory_bytes: None,
+            processes: None,
+            scratch_bytes: None,
+            output_bytes: None,
+        };
+    }
+    let number = |name: &str| options[name].as_u64();
+    let limits = &mut spec.limits;
+    limits.memory_bytes = number("memory").or(limits.memory_bytes);
+    limits.processes = number("processes").map(|n| n as u32).or(limits.processes);
+    limits.scratch_bytes = number("scratch").or(limits.scratch_bytes);
+    limits.output_bytes = number("output").or(limits.output_bytes);
+    let cores = options["cores"].as_array().into_iter().flatten();
+    spec.cores = cores.map(|core| core.as_u64().unwrap() as usize).collect();
+    if !options["targets"].is_null() {
+        let mut targets = options["targets"].clone();
+        targets["other_core"] = 1.into();
+        let targets = targets.to_string();
+        spec.env
+            .push((crate::rogue::TARGETS.into(), targets.into()));
+    }
+}
+
+fn mask(options: &Value) {
+    let names = options["mask"].as_array().into_iter().flatten();
+    let means: Vec<Means> = names
+        .map(|name| {
+            let known = Means::ALL.into_iter().find(|means| *name == means.name());
+            known.unwrap_or_else(|| panic!("no means is called {name}"))
+        })
+        .collect();
+    room::mask(&means);
+}
 
 /// Two datasets: two pairs, and one query with three documents.
 #[derive(Default)]
@@ -88,6 +142,9 @@ pub(crate) fn main(arguments: &[String]) {
         panic!("a driver takes rung, budget, grace, directory and workers");
     };
     let rung: Rung = rung.parse().unwrap();
+    let options =
+        std::env::var(OPTIONS).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
+    mask(&options);
     let millis = |text: &str| Duration::from_millis(text.parse().unwrap());
     let threads: Vec<_> = workers
         .iter()
@@ -97,6 +154,7 @@ pub(crate) fn main(arguments: &[String]) {
             std::fs::create_dir_all(&directory).unwrap();
             let mut spec = spec(Some(rung), worker, &directory);
             spec.grace = millis(grace);
+            apply(&options, &mut spec);
             let budget = millis(budget);
             std::thread::spawn(move || {
                 let mut exam = TwoDatasets::default();
@@ -121,7 +179,7 @@ fn own_cpu() -> f64 {
 fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
     let value = |value| {
         let text = canonical::canonical(&value);
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+        serde_json::from_str::<Value>(&text).unwrap()
     };
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak: u64 = status
@@ -139,6 +197,7 @@ fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
             "wall_seconds": ending.wall_seconds,
             "cpu_seconds": ending.cpu_seconds,
             "cpu_exact": ending.cpu_exact,
+            "peak_memory_bytes": ending.peak_memory_bytes,
             "status": ending.wait_status.map(|status| value(status.to_value())),
             "stored": exam.stored,
             "peak_kib": peak,

@@ -7,9 +7,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 mod checks;
+mod confinement;
 mod driver;
 mod kills;
 mod oracle;
+mod rogue;
 mod workers;
 
 use std::time::Instant;
@@ -26,6 +28,7 @@ fn main() {
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let tests: Vec<(&str, fn())> = checks::TESTS
         .iter()
+        .chain(confinement::TESTS)
         .chain(kills::TESTS)
         .copied()
         .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())))

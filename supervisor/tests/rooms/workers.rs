@@ -174,6 +174,20 @@ pub(crate) fn main(name: &str) {
             forever();
         }
         "look" => look(),
+        "rogue" => {
+            crate::rogue::attack();
+            good(usize::MAX);
+        }
+        "hog" => crate::rogue::hog(),
+        "breeder" => crate::rogue::breed(|| leave("sleeper", Stdio::null())),
+        "fill-many" => {
+            crate::rogue::fill(false);
+            good(usize::MAX);
+        }
+        "fill-one" => {
+            crate::rogue::fill(true);
+            good(usize::MAX);
+        }
         "make-files" => {
             std::fs::create_dir_all("a/b").unwrap();
             std::fs::write("a/b/c", "x").unwrap();

@@ -43,6 +43,9 @@ pub(super) struct Machine {
     /// Bytes of these lines, and how many there may be.
     line_bytes: u64,
     allowance: u64,
+    /// What standard output and standard error may have together, and what came on standard error.
+    output_limit: Option<u64>,
+    stderr_bytes: u64,
     /// Verdict and when it was fixed.
     verdict: Option<(Outcome, u64)>,
     /// When SIGTERM's grace is over.
@@ -77,6 +80,8 @@ impl Machine {
             line_number: 0,
             line_bytes: 0,
             allowance: OUTPUT_BASE,
+            output_limit: None,
+            stderr_bytes: 0,
             verdict: None,
             kill_at: None,
             leave_by: None,
@@ -91,6 +96,30 @@ impl Machine {
             late_rows: 0,
             stdout_bytes: 0,
             claimed: 0,
+        }
+    }
+
+    /// Limits standard output and standard error together, in bytes.
+    pub(super) fn limit_output(mut self, bytes: Option<u64>) -> Self {
+        self.output_limit = bytes;
+        self
+    }
+
+    /// Takes note of bytes on standard error.
+    pub(super) fn stderr(&mut self, bytes: usize, now: u64) {
+        self.stderr_bytes += bytes as u64;
+        self.look_at_output(now);
+    }
+
+    /// Ends the attempt when there was too much output. Only lines that were looked at count, so that it does not matter
+    /// how the bytes arrived.
+    fn look_at_output(&mut self, now: u64) {
+        if let Some(limit) = self.output_limit
+            && self.verdict.is_none()
+            && self.line_bytes.saturating_add(self.stderr_bytes) > limit
+        {
+            let which = format!("output: more than {limit} bytes");
+            self.end(Outcome::ResourceLimit(which), now);
         }
     }
 
@@ -207,6 +236,7 @@ impl Machine {
                 Err(format!("is longer than {MAX_LINE_BYTES} bytes: {start}"))
             }
         };
+        self.look_at_output(now);
         if self.verdict.is_none() && self.line_bytes > self.allowance {
             let which = format!(
                 "output: more than {} bytes on standard output",

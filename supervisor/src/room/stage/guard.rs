@@ -1,8 +1,9 @@
 //! The protections the stage sets up before it starts the worker.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
-use nix::mount::{MsFlags, mount};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
@@ -10,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::super::sys;
 use super::super::talk::Order;
+use super::mounts;
 
 /// Ties this process's life to the supervisor's, before anything else.
 pub(super) fn follow_supervisor(order: &Order) -> io::Result<()> {
@@ -25,8 +27,9 @@ pub(super) fn follow_supervisor(order: &Order) -> io::Result<()> {
     }
 }
 
-/// Sets up what worker and stage share, and names what could not be had with the reason.
-pub(super) fn set_up(order: &Order) -> Vec<(String, String)> {
+/// Sets up what worker and stage share. Gives back the protections that could not be had, with the reason; what the
+/// machine was seen to give before, and does not give now, is an error that names the step.
+pub(super) fn set_up(order: &Order) -> Result<Vec<(String, String)>, String> {
     let mut missing = Vec::new();
     let mut try_out = |name: &str, result: Result<(), String>| {
         if let Err(reason) = result {
@@ -34,31 +37,27 @@ pub(super) fn set_up(order: &Order) -> Vec<(String, String)> {
         }
     };
     if order.rung.has_pid_namespace() {
-        try_out("private_proc", private_proc());
+        mounts::make_private(order.view.is_some())?;
+        try_out("private_proc", mounts::private_proc());
+        if let Some(ruleset) = order.ruleset {
+            // The rules were made for the host's /proc; this one is another file system.
+            File::open("/proc")
+                .and_then(|proc| sys::allow_reading(ruleset, proc.as_fd()))
+                .map_err(|error| format!("the landlock rule for /proc: {error}"))?;
+        }
+        if let Some(view) = &order.view {
+            mounts::apply(view, &order.scratch, order.user)?;
+        }
     }
     if !order.cores.is_empty() {
         try_out("cpu_set", pin(&order.cores));
     }
-    try_out(
-        "core_dumps",
-        setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| error.to_string()),
-    );
-    try_out(
-        "no_new_privileges",
-        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map_err(|error| error.to_string()),
-    );
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)
+        .map_err(|error| format!("switching core dumps off: {error}"))?;
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
+        .map_err(|error| format!("refusing new privileges: {error}"))?;
     umask(Mode::from_bits_truncate(0o077));
-    missing
-}
-
-/// A /proc that shows the room and nothing else.
-fn private_proc() -> Result<(), String> {
-    let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(none, "/", none, private, none).map_err(|error| format!("private mounts: {error}"))?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("proc"), "/proc", Some("proc"), flags, none)
-        .map_err(|error| format!("mount /proc: {error}"))
+    Ok(missing)
 }
 
 fn pin(cores: &[usize]) -> Result<(), String> {

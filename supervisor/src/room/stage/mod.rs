@@ -9,6 +9,7 @@
 )]
 
 mod guard;
+mod mounts;
 mod sweep;
 mod worker;
 
@@ -90,13 +91,10 @@ fn stage() -> i32 {
     if control.hear().is_err() {
         return 0;
     }
-    let mut missing = guard::set_up(&order);
-    match worker::start(&order, cgroup.as_ref()) {
-        Ok(worker) => {
-            if !worker.without_capabilities {
-                let reason = "the kernel refused to take them away".to_owned();
-                missing.push(("capabilities".to_owned(), reason));
-            }
+    let started = guard::set_up(&order)
+        .and_then(|missing| Ok((missing, worker::start(&order, cgroup.as_ref())?)));
+    match started {
+        Ok((missing, worker)) => {
             control.report(&Report::Started {
                 pid: worker.pid,
                 missing,

@@ -1,6 +1,6 @@
 //! Starting the worker from the stage.
 
-use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,8 @@ use std::ptr;
 
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::super::launch::{close_from, drop_capabilities};
+use super::super::filter::INSTRUCTION_BYTES;
+use super::super::launch::{close_from, drop_capabilities, write_file};
 use super::super::sys::{self, ChildStack};
 use super::super::talk::Order;
 
@@ -17,16 +18,19 @@ use super::super::talk::Order;
 pub(super) struct Worker {
     /// Its number in the stage's pid namespace; also its session and process group.
     pub(super) pid: i32,
-    /// True when it holds no capability.
-    pub(super) without_capabilities: bool,
 }
 
 struct Plan {
     program: CString,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
+    user: Option<u32>,
+    rlimits: Vec<(u32, libc::rlimit)>,
+    filters: Vec<libc::sock_fprog>,
+    ruleset: Option<c_int>,
+    expendable: bool,
+    failed_step: Option<&'static CStr>,
     errno: c_int,
-    dropped: bool,
 }
 
 /// Starts the worker in a session of its own. Afterwards the stage no longer holds the worker's pipes, so that their
@@ -34,6 +38,8 @@ struct Plan {
 pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, String> {
     std::env::set_current_dir(&order.scratch)
         .map_err(|error| format!("{}: {error}", order.scratch.display()))?;
+    let filters: Vec<Vec<libc::sock_filter>> =
+        order.filters.iter().map(|bytes| filter(bytes)).collect();
     let (mut arguments, mut environment) = (Vec::new(), Vec::new());
     for argument in &order.arguments {
         arguments.push(c_string(argument)?);
@@ -48,8 +54,19 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
         program: c_string(order.program.as_os_str())?,
         arguments: pointers(&arguments),
         environment: pointers(&environment),
+        user: order.user,
+        rlimits: order.rlimits.iter().map(rlimit).collect(),
+        filters: filters
+            .iter()
+            .map(|filter| libc::sock_fprog {
+                len: filter.len() as u16,
+                filter: filter.as_ptr().cast_mut(),
+            })
+            .collect(),
+        ruleset: order.ruleset,
+        expendable: order.expendable,
+        failed_step: None,
         errno: 0,
-        dropped: false,
     };
     let mut stack = ChildStack::new().map_err(|error| format!("a stack: {error}"))?;
     // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
@@ -63,9 +80,13 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
         )
     };
     let child = child.map_err(|error| format!("clone: {error}"))?;
-    if plan.errno != 0 {
+    if let Some(step) = plan.failed_step {
         let error = io::Error::from_raw_os_error(plan.errno);
-        return Err(format!("{}: {error}", order.program.display()));
+        return Err(format!(
+            "{}: {}: {error}",
+            order.program.display(),
+            step.to_string_lossy()
+        ));
     }
     let let_go = OpenOptions::new()
         .read(true)
@@ -82,14 +103,32 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
             unsafe { libc::close(fd) };
         }
     }
-    Ok(Worker {
-        pid: child.pid,
-        without_capabilities: plan.dropped,
-    })
+    Ok(Worker { pid: child.pid })
 }
 
 fn c_string(text: impl AsRef<OsStr>) -> Result<CString, String> {
     CString::new(text.as_ref().as_bytes()).map_err(|error| error.to_string())
+}
+
+fn rlimit((resource, value): &(u32, u64)) -> (u32, libc::rlimit) {
+    let limit = libc::rlimit {
+        rlim_cur: *value,
+        rlim_max: *value,
+    };
+    (*resource, limit)
+}
+
+/// The instructions of a filter.
+fn filter(bytes: &[u8]) -> Vec<libc::sock_filter> {
+    bytes
+        .chunks_exact(INSTRUCTION_BYTES)
+        .map(|i| libc::sock_filter {
+            code: u16::from_ne_bytes([i[0], i[1]]),
+            jt: i[2],
+            jf: i[3],
+            k: u32::from_ne_bytes([i[4], i[5], i[6], i[7]]),
+        })
+        .collect()
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
@@ -102,34 +141,115 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 
 /// The child between clone and exec. It shares the stage's memory: no allocation, no lock, no unwinding.
 extern "C" fn child_main(plan: *mut c_void) -> c_int {
-    // SAFETY: the parent passed its plan and waits, so we are its only user. All calls are plain system calls on it.
+    // SAFETY: the parent passed its plan and waits, so we are its only user.
+    let plan = unsafe { &mut *plan.cast::<Plan>() };
+    let step = prepare(plan).err().unwrap_or_else(|| {
+        // SAFETY: program, arguments and environment are C strings in arrays that end with null.
+        unsafe {
+            libc::execve(
+                plan.program.as_ptr(),
+                plan.arguments.as_ptr(),
+                plan.environment.as_ptr(),
+            )
+        };
+        c"starting it"
+    });
+    // SAFETY: errno is this thread's own while the parent waits.
+    plan.errno = unsafe { *libc::__errno_location() };
+    plan.failed_step = Some(step);
+    // SAFETY: ends this process without running anything of the parent's.
+    unsafe { libc::_exit(127) }
+}
+
+/// Makes this process what the worker is to be. The order counts: limits need the rights of the stage, the user comes
+/// before the rules that need no rights, and the filters come last, as they could refuse the rest.
+fn prepare(plan: &Plan) -> Result<(), &'static CStr> {
+    // SAFETY: numbers only.
+    unsafe { libc::setsid() };
+    default_signals();
+    for (resource, limit) in &plan.rlimits {
+        // SAFETY: the limit is a valid structure.
+        if unsafe { libc::setrlimit(*resource, limit) } < 0 {
+            return Err(c"setting a limit");
+        }
+    }
+    if plan.expendable {
+        // Who cannot say so is merely not preferred.
+        let _ = write_file(c"/proc/self/oom_score_adj", c"1000");
+    }
+    if let Some(user) = plan.user {
+        become_user(user)?;
+    }
+    if !drop_capabilities() {
+        return Err(c"giving up capabilities");
+    }
+    if let Some(ruleset) = plan.ruleset {
+        // SAFETY: numbers only.
+        if unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) } < 0 {
+            return Err(c"the landlock rules");
+        }
+    }
+    close_from(3);
+    // SAFETY: the set is filled before it is used.
     unsafe {
-        let plan = &mut *plan.cast::<Plan>();
-        libc::setsid();
-        // An exec keeps ignored signals ignored. The library refuses its own two signals, so the kernel is asked directly;
-        // all zero is the default action.
-        let default = [0_u64; 4];
-        let nowhere = ptr::null_mut::<c_void>();
-        for signal in 1..=64 {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+    for filter in &plan.filters {
+        install(filter)?;
+    }
+    Ok(())
+}
+
+/// An exec keeps ignored signals ignored. The library refuses its own two signals, so the kernel is asked directly; all
+/// zero is the default action.
+fn default_signals() {
+    let default = [0_u64; 4];
+    let nowhere = ptr::null_mut::<c_void>();
+    for signal in 1..=64 {
+        // SAFETY: the structure is as long as the kernel's, and nothing is written.
+        unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,
                 signal,
                 default.as_ptr(),
                 nowhere,
                 size_of::<u64>(),
-            );
-        }
-        plan.dropped = drop_capabilities();
-        close_from(3);
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        libc::execve(
-            plan.program.as_ptr(),
-            plan.arguments.as_ptr(),
-            plan.environment.as_ptr(),
-        );
-        plan.errno = *libc::__errno_location();
-        libc::_exit(127)
+            )
+        };
     }
+}
+
+/// Becomes another user, for good and without groups. The kernel is asked directly: the library would try to do the same
+/// to threads that this process does not have.
+fn become_user(user: u32) -> Result<(), &'static CStr> {
+    // SAFETY: numbers and a null list of no groups.
+    unsafe {
+        if libc::syscall(libc::SYS_setgroups, 0, ptr::null::<u32>()) < 0 {
+            return Err(c"leaving all groups");
+        }
+        if libc::syscall(libc::SYS_setresgid, user, user, user) < 0 {
+            return Err(c"changing the group");
+        }
+        if libc::syscall(libc::SYS_setresuid, user, user, user) < 0 {
+            return Err(c"changing the user");
+        }
+    }
+    Ok(())
+}
+
+/// Installs a system call filter.
+fn install(filter: &libc::sock_fprog) -> Result<(), &'static CStr> {
+    const SET_MODE_FILTER: libc::c_ulong = 1;
+    // Without this flag the worker would also be made slower.
+    const SPEC_ALLOW: libc::c_ulong = 4;
+    let filter = ptr::from_ref(filter);
+    for flags in [SPEC_ALLOW, 0] {
+        // SAFETY: the filter's pointer and length are those of a vector that outlives the call.
+        if unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, filter) } == 0 {
+            return Ok(());
+        }
+    }
+    Err(c"the system call filter")
 }

@@ -1,0 +1,203 @@
+//! Memory and process limits by control groups of the first version.
+//!
+//! Moving a process between such groups takes the kernel ten milliseconds or more; a child that is born in one costs
+//! nothing. So each slot is a pair of groups and a thread that lives in them for ever and starts one room after the
+//! other. The kernel's counters are read as differences.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+
+use super::cgroup;
+use super::launch::Spawner;
+
+/// The controllers that are used, with the file that holds the limit.
+const MEMORY: &str = "memory";
+const PIDS: &str = "pids";
+
+/// Slots nobody uses now.
+static IDLE: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
+/// Every group that was made and the thread in it, to be taken down at the end.
+static MADE: Mutex<Vec<(PathBuf, i32)>> = Mutex::new(Vec::new());
+
+/// Where groups of a controller can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parents {
+    pub(super) memory: Result<PathBuf, String>,
+    pub(super) pids: Result<PathBuf, String>,
+}
+
+impl Parents {
+    /// Looks where this process is.
+    pub(super) fn find() -> Self {
+        Self {
+            memory: cgroup::parent_v1(MEMORY),
+            pids: cgroup::parent_v1(PIDS),
+        }
+    }
+}
+
+/// A pair of groups and the thread that starts rooms in them. While it is held, nobody else uses it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) spawner: Spawner,
+    memory: Option<Counted>,
+    pids: Option<Counted>,
+}
+
+/// A group, and what its counter showed when the slot was taken.
+#[derive(Debug)]
+struct Counted {
+    path: PathBuf,
+    before: u64,
+}
+
+/// What the kernel counted for one room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    /// Processes that were killed for memory.
+    pub(crate) memory_kills: Option<u64>,
+    /// Processes that were not made because of the limit.
+    pub(crate) refused_processes: Option<u64>,
+    /// The most memory that was used, in bytes.
+    pub(crate) peak_memory: Option<u64>,
+}
+
+impl Slot {
+    /// Takes an idle slot or makes one.
+    pub(super) fn take(run_id: &str, parents: &Parents) -> Result<Self, String> {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(slot) = idle {
+            return Ok(slot);
+        }
+        let mut made: Vec<PathBuf> = Vec::new();
+        let mut group = |parent: &Result<PathBuf, String>| -> Result<Option<PathBuf>, String> {
+            let Ok(parent) = parent else { return Ok(None) };
+            let path = parent.join(cgroup::next_name(run_id)?);
+            fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            made.push(path.clone());
+            Ok(Some(path))
+        };
+        let memory = group(&parents.memory)?;
+        let pids = group(&parents.pids)?;
+        let spawner = Spawner::begin(move || {
+            let thread = nix::unistd::gettid().as_raw();
+            for path in made {
+                MADE.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((path.clone(), thread));
+                fs::write(path.join("tasks"), "0")
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+            Ok(())
+        })?;
+        take_down_at_exit();
+        let counted = |path| Counted { path, before: 0 };
+        Ok(Self {
+            spawner,
+            memory: memory.map(counted),
+            pids: pids.map(counted),
+        })
+    }
+
+    /// Sets the memory limit of the next room, or none.
+    pub(super) fn limit_memory(&mut self, bytes: Option<u64>) -> Result<(), String> {
+        let group = self.memory.as_mut().ok_or("no memory group")?;
+        // Whatever an earlier room left in the page cache is not this one's.
+        if read_number(&group.path, "memory.usage_in_bytes").is_some_and(|used| used > 0) {
+            let _ = write(&group.path, "memory.force_empty", "0");
+        }
+        // The limit with swap may never be below the one without.
+        let swap = group.path.join("memory.memsw.limit_in_bytes").exists();
+        if swap {
+            write(&group.path, "memory.memsw.limit_in_bytes", "-1")?;
+        }
+        let text = bytes.map_or("-1".to_owned(), |bytes| bytes.to_string());
+        write(&group.path, "memory.limit_in_bytes", &text)?;
+        if swap {
+            write(&group.path, "memory.memsw.limit_in_bytes", &text)?;
+        } else if bytes.is_some() {
+            // Without counting swap, the best is not to use it.
+            let _ = write(&group.path, "memory.swappiness", "0");
+        }
+        let _ = write(&group.path, "memory.max_usage_in_bytes", "0");
+        group.before = kills(&group.path).unwrap_or(0);
+        Ok(())
+    }
+
+    /// Sets the process limit of the next room, or none. The slot's thread and the stage come on top.
+    pub(super) fn limit_processes(&mut self, count: Option<u32>) -> Result<(), String> {
+        let group = self.pids.as_mut().ok_or("no pids group")?;
+        let text = count.map_or("max".to_owned(), |count| (u64::from(count) + 2).to_string());
+        write(&group.path, "pids.max", &text)?;
+        group.before = refused(&group.path).unwrap_or(0);
+        Ok(())
+    }
+
+    /// What was counted since the limits were set.
+    pub(super) fn counts(&self) -> Counts {
+        let since = |group: &Counted, now: Option<u64>| Some(now?.saturating_sub(group.before));
+        Counts {
+            memory_kills: self
+                .memory
+                .as_ref()
+                .and_then(|group| since(group, kills(&group.path))),
+            refused_processes: self
+                .pids
+                .as_ref()
+                .and_then(|group| since(group, refused(&group.path))),
+            peak_memory: self
+                .memory
+                .as_ref()
+                .and_then(|group| read_number(&group.path, "memory.max_usage_in_bytes")),
+        }
+    }
+
+    /// Gives the slot back. Only for a room that was seen to be empty.
+    pub(super) fn give_back(self) {
+        IDLE.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(self);
+    }
+}
+
+fn write(group: &Path, file: &str, text: &str) -> Result<(), String> {
+    let path = group.join(file);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn read_number(group: &Path, file: &str) -> Option<u64> {
+    fs::read_to_string(group.join(file))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn kills(group: &Path) -> Option<u64> {
+    cgroup::field(&group.join("memory.oom_control"), "oom_kill")
+}
+
+fn refused(group: &Path) -> Option<u64> {
+    cgroup::field(&group.join("pids.events"), "max")
+}
+
+/// Groups outlive their process; they are removed when it ends in order. Those of a process that was killed are found by
+/// the next sweep.
+fn take_down_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| super::sys::at_exit(take_down));
+}
+
+extern "C" fn take_down() {
+    let Ok(mut made) = MADE.try_lock() else {
+        return;
+    };
+    for (path, thread) in made.drain(..) {
+        if let Some(parent) = path.parent() {
+            let _: io::Result<()> = fs::write(parent.join("tasks"), thread.to_string());
+        }
+        let _ = fs::remove_dir(&path);
+    }
+}
