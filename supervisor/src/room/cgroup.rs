@@ -306,8 +306,13 @@ pub fn sweep_stale_rooms() -> Vec<StaleRoom> {
         .filter_map(|path| {
             let name = path.file_name().and_then(OsStr::to_str)?.to_owned();
             let owner = Owner::parse(&name)?;
-            (Some(owner.namespace) == namespace && !owner.alive())
-                .then(|| sweep(&path, name, owner.run_id))
+            if Some(owner.namespace) != namespace || owner.alive() {
+                return None;
+            }
+            let counts_only = !path.join("cgroup.kill").exists();
+            let stale = sweep(&path, name, owner.run_id);
+            // Groups of the first version only count and limit; an empty one was nobody's room any more.
+            (!counts_only || stale.survivors > 0 || !stale.removed).then_some(stale)
         })
         .collect()
 }

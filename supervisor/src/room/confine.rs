@@ -101,13 +101,16 @@ impl Confined {
                 self.view = Some(view::plan(&host, scratch, size, &spec.hidden, &visible));
                 Guard::Enforced("mount namespace".into())
             }
-            (Err(_), Ok(())) => match ruleset::create(scratch, &spec.hidden, &visible) {
-                Ok(rules) => {
-                    self.ruleset = Some(rules);
-                    Guard::Enforced("landlock".into())
+            (Err(_), Ok(())) => {
+                let root = user.is_none() && nix::unistd::geteuid().is_root();
+                match ruleset::create(scratch, &spec.hidden, &visible, root) {
+                    Ok(rules) => {
+                        self.ruleset = Some(rules);
+                        Guard::Enforced("landlock".into())
+                    }
+                    Err(reason) => Guard::Unavailable(reason),
                 }
-                Err(reason) => Guard::Unavailable(reason),
-            },
+            }
             (Err(mounts), Err(landlock)) => Guard::Unavailable(format!("{mounts}; {landlock}")),
         };
         self.guards.push(("file_system", guard));

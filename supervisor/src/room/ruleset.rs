@@ -25,11 +25,13 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// Makes the rules: everything may be read but what is hidden, only the scratch directory may be written.
+/// Makes the rules: everything may be read but what is hidden, only the scratch directory may be written. A worker may
+/// also write what is its own in /proc, unless it is root, to whom the kernel's settings there belong.
 pub(super) fn create(
     scratch: &Path,
     hidden: &[PathBuf],
     visible: &[PathBuf],
+    root: bool,
 ) -> Result<OwnedFd, String> {
     let say = |error: landlock::RulesetError| format!("landlock: {error}");
     let reading = AccessFs::from_read(VERSION);
@@ -59,6 +61,12 @@ pub(super) fn create(
         rules.add(
             Path::new(device),
             AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev,
+        )?;
+    }
+    if !root {
+        rules.add(
+            Path::new("/proc"),
+            reading | AccessFs::WriteFile | AccessFs::Truncate,
         )?;
     }
     rules.add(scratch, all)?;

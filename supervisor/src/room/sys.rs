@@ -514,9 +514,11 @@ pub(super) fn at_exit(function: extern "C" fn()) {
     unsafe { libc::atexit(function) };
 }
 
-/// Adds to landlock rules that everything below a directory may be read.
-pub(super) fn allow_reading(ruleset: RawFd, directory: BorrowedFd<'_>) -> io::Result<()> {
+/// Adds to landlock rules that every file below a directory may be read and written, as far as it is the worker's.
+pub(super) fn allow_using(ruleset: RawFd, directory: BorrowedFd<'_>) -> io::Result<()> {
     const PATH_BENEATH: c_int = 1;
+    const TRUNCATE: u64 = 1 << 14;
+    const WRITE_FILE: u64 = 1 << 1;
     const READ_FILE: u64 = 1 << 2;
     const READ_DIRECTORY: u64 = 1 << 3;
     #[repr(C, packed)]
@@ -524,19 +526,23 @@ pub(super) fn allow_reading(ruleset: RawFd, directory: BorrowedFd<'_>) -> io::Re
         access: u64,
         directory: c_int,
     }
-    let rule = Rule {
-        access: READ_FILE | READ_DIRECTORY,
-        directory: directory.as_raw_fd(),
+    let add = |access: u64| {
+        let rule = Rule {
+            access,
+            directory: directory.as_raw_fd(),
+        };
+        // SAFETY: the rule is laid out as the kernel has it.
+        check_long(unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                ruleset,
+                PATH_BENEATH,
+                &raw const rule,
+                0,
+            )
+        })
     };
-    // SAFETY: the rule is laid out as the kernel has it.
-    check_long(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            ruleset,
-            PATH_BENEATH,
-            &raw const rule,
-            0,
-        )
-    })
-    .map(drop)
+    let access = WRITE_FILE | READ_FILE | READ_DIRECTORY;
+    // Kernels before 6.2 do not know truncation, and then do not forbid it.
+    add(access | TRUNCATE).or_else(|_| add(access)).map(drop)
 }

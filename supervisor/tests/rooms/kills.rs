@@ -100,7 +100,9 @@ fn stale() {
     let directory = open_directory();
     let arguments = driver_arguments(Rung::K4, 60_000, 0, directory.path(), &["hang"]);
     let mut driver = oracle.command(User::Own, &arguments).spawn().unwrap();
-    while oracle.alive().len() < 3 {
+    // The first rooms of a supervisor are its trials.
+    let scratch = directory.path().join("0/scratch");
+    while !scratch.exists() || oracle.alive().len() < 3 {
         std::thread::yield_now();
     }
     assert!(

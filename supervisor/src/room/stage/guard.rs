@@ -38,11 +38,11 @@ pub(super) fn set_up(order: &Order) -> Result<Vec<(String, String)>, String> {
     };
     if order.rung.has_pid_namespace() {
         mounts::make_private(order.view.is_some())?;
-        try_out("private_proc", mounts::private_proc());
+        try_out("private_proc", mounts::private_proc(order.user));
         if let Some(ruleset) = order.ruleset {
             // The rules were made for the host's /proc; this one is another file system.
             File::open("/proc")
-                .and_then(|proc| sys::allow_reading(ruleset, proc.as_fd()))
+                .and_then(|proc| sys::allow_using(ruleset, proc.as_fd()))
                 .map_err(|error| format!("the landlock rule for /proc: {error}"))?;
         }
         if let Some(view) = &order.view {

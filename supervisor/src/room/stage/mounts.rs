@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::geteuid;
 
 use super::super::sys::{self, TreeCopy};
 use super::super::view::{View, What};
@@ -30,10 +31,14 @@ fn say(what: impl Display) -> impl Fn(io::Error) -> String {
     move |error| format!("{what}: {error}")
 }
 
-/// A /proc that shows the room and nothing else.
-pub(super) fn private_proc() -> Result<(), String> {
+/// A /proc that shows the room and nothing else. A worker that is root, even without any capability, could write the
+/// kernel's settings there, so for it everything in it is read-only.
+pub(super) fn private_proc(user: Option<u32>) -> Result<(), String> {
     let none: Option<&str> = None;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let mut flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    if user.is_none() && geteuid().is_root() {
+        flags |= MsFlags::MS_RDONLY;
+    }
     mount(Some("proc"), "/proc", Some("proc"), flags, none)
         .map_err(|error| format!("mounting /proc: {error}"))
 }
