@@ -96,7 +96,7 @@ fn unknown_calls(refuse: Refuse) -> Result<Rules, String> {
         ] {
             rules.insert(call, Vec::new());
         }
-        let mut flags: Vec<u64> = NAMESPACES.map(|flag| flag as u32 as u64).to_vec();
+        let mut flags: Vec<u64> = NAMESPACES.map(|flag| u64::from(flag as u32)).to_vec();
         let any = |flags: &[u64]| {
             flags
                 .iter()

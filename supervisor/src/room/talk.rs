@@ -201,6 +201,10 @@ fn number<T: FromStr>(text: &[u8]) -> Option<T> {
 }
 
 /// A decimal number, or nothing at all.
+#[expect(
+    clippy::option_option,
+    reason = "no number and no text of that form are two things"
+)]
 fn optional<T: FromStr>(text: &[u8]) -> Option<Option<T>> {
     if text.is_empty() {
         Some(None)

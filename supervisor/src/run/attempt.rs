@@ -105,6 +105,7 @@ impl Desk {
         )?;
         let room = RoomSpec {
             containment: prepared.probe.best(),
+            hidden: answers(prepared),
             ..self.room(plan, method, cores)
         };
         let budget =
@@ -135,6 +136,7 @@ impl Desk {
         RoomSpec {
             env: room::environment(&scratch, worker::passed_on(method)),
             cores: cores.to_vec(),
+            visible: worker::shown(method),
             ..RoomSpec::new(
                 worker::command(method, plan.policy.worker.path.as_deref()),
                 scratch,
@@ -168,6 +170,16 @@ fn in_datasets(outcome: Outcome, parts: &[Part], log: &[Checkpoint]) -> Outcome 
         },
         other => other,
     }
+}
+
+/// What no worker may see: the datasets with their gold, and the run directory with what other methods answered.
+fn answers(prepared: &Prepared) -> Vec<PathBuf> {
+    let mut hidden = vec![prepared.run.root().to_owned()];
+    for entry in prepared.protocol.datasets() {
+        hidden.extend(entry.path.clone());
+        hidden.extend(entry.validation_path.clone());
+    }
+    hidden
 }
 
 /// Why a method cannot be started any more as the plan has it: a file it is made of is not the one that was planned. The

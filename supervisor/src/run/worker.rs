@@ -62,6 +62,28 @@ pub fn passed_on(method: &Method) -> &[String] {
     }
 }
 
+/// What a method's worker must be able to read besides its executable: the declared files, and the installation its
+/// interpreter belongs to.
+pub fn shown(method: &Method) -> Vec<PathBuf> {
+    let MethodKind::Program(program) = &method.kind else {
+        return Vec::new();
+    };
+    let mut shown = program.files.clone();
+    shown.extend(prefix(&program.executable));
+    if let Ok(real) = program.executable.canonicalize() {
+        shown.extend(prefix(&real).filter(|_| real != program.executable));
+    }
+    shown
+}
+
+/// The directory an installation lies in, judged by its `bin` and what stands beside it.
+fn prefix(executable: &Path) -> Option<PathBuf> {
+    let bin = executable.parent().filter(|bin| bin.ends_with("bin"))?;
+    let prefix = bin.parent()?;
+    let installed = prefix.join("lib").is_dir() || prefix.join("pyvenv.cfg").is_file();
+    (installed && prefix.parent().is_some()).then(|| prefix.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
