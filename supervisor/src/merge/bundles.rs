@@ -4,7 +4,7 @@ use super::{about_bundle, write_document};
 use crate::bundle::{self, Builder, EVIDENCE, Evidence, Opened, SCORES, Sealed, open};
 use crate::error::Error;
 use proctor_protocol::bundle::{
-    Artifact, Directory, Document, Payload, Validation, check_directory, merge, stem,
+    Artifact, Backing, Directory, Document, Payload, Validation, check_directory, merge, stem,
 };
 use proctor_protocol::canonical::Value;
 use proctor_protocol::frozen::Protocol;
@@ -64,10 +64,15 @@ pub fn merge_bundles(
         if expected.is_none() {
             first = Some(embedded(&document, &bundle)?);
         }
-        let level = evidence_of(&bundle, &document, protocol.or(first.as_ref()))?;
+        let backing = backing(&bundle, &document, protocol.or(first.as_ref()))?;
+        let level = backing.map_or(Evidence::None, |backing| backing.evidence);
         if level != Evidence::Full {
             let word = level.name();
             notes.push(format!("{}: evidence: {word}", input.display()));
+        }
+        if backing.is_some_and(|backing| !backing.pages_compared) {
+            let what = "its pages are of another version of proctor, so they were not compared";
+            notes.push(format!("{}: {what}", input.display()));
         }
         evidence.push(level);
         opened.push(bundle);
@@ -98,14 +103,14 @@ pub fn merge_bundles(
     })
 }
 
-/// How much evidence a bundle has, everything around its payload compared with it.
-fn evidence_of(
+/// What a bundle directory has behind its payload, everything compared; nothing of a bare payload.
+fn backing(
     bundle: &Opened,
     document: &Document,
     protocol: Option<&Protocol>,
-) -> Result<Evidence, Error> {
+) -> Result<Option<Backing>, Error> {
     let Some(root) = &bundle.dir else {
-        return Ok(Evidence::None);
+        return Ok(None);
     };
     let directory = Directory {
         root,
@@ -116,7 +121,7 @@ fn evidence_of(
         version: env!("CARGO_PKG_VERSION"),
     };
     check_directory(&directory)
-        .map(|backing| backing.evidence)
+        .map(Some)
         .map_err(|finding| Error::input(format!("{}: {finding}", root.display())))
 }
 

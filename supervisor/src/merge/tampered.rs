@@ -248,7 +248,29 @@ fn plans_and_protocols_are_those_of_the_payload() {
     bundle.refused(&["evidence/protocol.json", "not the protocol"]);
     let bundle = self::bundle();
     fs::remove_file(bundle.path.join("evidence/plan.json")).unwrap();
-    bundle.refused(&["bundle.json", "evidence", "partial"]);
+    bundle.refused(&["started.run_id", "not the run of the plan"]);
+}
+
+#[test]
+fn pages_of_another_version_are_not_compared_and_that_is_said() {
+    let bundle = bundle();
+    bundle.edit_json("bundle.json", |about| {
+        set(about, "proctor_version", "999.0.0");
+    });
+    bundle.edit_text("board.html", |text| text + "<!-- later -->");
+    let notes = bundle.judged().unwrap();
+    assert!(notes[0].contains("not compared"), "{notes:?}");
+    bundle.edit_text("board_aggregate.csv", |text| text + "x\n");
+    bundle.refused(&["board_aggregate.csv"]);
+}
+
+#[test]
+fn records_of_another_run_are_refused() {
+    let bundle = bundle();
+    bundle.edit_json(&bundle.record(0), |record| {
+        set(member(record, "started"), "run_id", "another");
+    });
+    bundle.refused(&["started.run_id", "not the run of the plan"]);
 }
 
 #[test]

@@ -18,11 +18,14 @@ use crate::report::{Row, Status};
 const RULE: &str = "evidence";
 const SCHEMA: &str = "proctor.attempt/1";
 
+/// Most records of attempts in one bundle.
+const MAX_RECORDS: usize = 100_000;
+
 /// A record is small: a checkpoint for every dataset, and the facts of one process.
 const LIMITS: Limits = Limits {
-    bytes: 64 << 20,
+    bytes: 16 << 20,
     depth: 32,
-    nodes: 2_000_000,
+    nodes: 500_000,
 };
 
 /// Fields of an entry of `supervised_executions` that the terminal record has under the same name.
@@ -75,12 +78,24 @@ pub(super) fn check(
     directory: &Directory<'_>,
     protocol: &Protocol,
     folders: &[PathBuf],
+    runs: &[Option<String>],
 ) -> Result<Evidence, Finding> {
     let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-    for folder in folders {
+    let mut count = 0;
+    for (folder, run) in folders.iter().zip(runs) {
         for of_method in entries(&folder.join("attempts"))? {
             for path in entries(&of_method)? {
                 let record = read(directory.root, &path)?;
+                let of = record.field(&["started", "run_id"]);
+                if !of.is_null() && of.as_str() != run.as_deref() {
+                    let problem = "is not the run of the plan beside it";
+                    return Err(record.finding("started.run_id", problem));
+                }
+                count += 1;
+                if count > MAX_RECORDS {
+                    let problem = format!("has more than the {MAX_RECORDS} records allowed");
+                    return Err(Finding::new(RULE, "evidence", problem));
+                }
                 let id = name(&of_method).to_owned();
                 records.entry(id).or_default().push(record);
             }

@@ -100,9 +100,9 @@ pub fn check_directory(directory: &Directory<'_>) -> Result<Backing, Finding> {
     check_about(directory)?;
     let folders = evidence_folders(directory.root)?;
     let (thresholds, recomputed_thresholds) = thresholds::check(directory, protocol, &folders)?;
-    let planned = plans::check(directory, protocol, &folders)?;
-    let mut evidence = attempts::check(directory, protocol, &folders)?;
-    if !planned {
+    let runs = plans::check(directory, protocol, &folders)?;
+    let mut evidence = attempts::check(directory, protocol, &folders, &runs)?;
+    if runs.iter().all(Option::is_none) {
         evidence = evidence.min(Evidence::Partial);
     }
     check_claim(directory, evidence)?;

@@ -10,14 +10,15 @@ use crate::input::read_json;
 
 const RULE: &str = "evidence";
 
-/// Compares every plan and protocol; false when there is none.
+/// Compares every plan and protocol. Gives the run of the plan in each folder, where there is one.
 pub(super) fn check(
     directory: &Directory<'_>,
     protocol: &Protocol,
     folders: &[PathBuf],
-) -> Result<bool, Finding> {
-    let mut any = false;
+) -> Result<Vec<Option<String>>, Finding> {
+    let mut runs = Vec::with_capacity(folders.len());
     for folder in folders {
+        let mut run = None;
         let read = |name: &str| {
             let path = folder.join(name);
             if !path.exists() {
@@ -30,7 +31,9 @@ pub(super) fn check(
             }
         };
         if let Some((shown, plan)) = read("plan.json")? {
-            any = true;
+            let id = plan.get("run_id").and_then(Value::as_str);
+            let id = id.ok_or_else(|| Finding::new(RULE, &shown, "has no run_id"))?;
+            run = Some(id.to_owned());
             let budget = protocol.max_method_seconds();
             let budget = (Value::from(budget), float_text(budget));
             let id = (Value::from(protocol.id()), protocol.id().to_owned());
@@ -53,6 +56,7 @@ pub(super) fn check(
             let problem = "is not the protocol that the payload was made under";
             return Err(Finding::new(RULE, shown, problem));
         }
+        runs.push(run);
     }
-    Ok(any)
+    Ok(runs)
 }
