@@ -22,7 +22,8 @@ pub fn prefix() -> String {
     format!("{PREFIX}{}-", Supervisor::this().mark())
 }
 
-/// Removes the scratch directories in `root` that belong to this user and whose supervisor is gone. Gives what was
+/// Removes the scratch directories in `root` whose supervisor is gone. An ordinary user removes its own; the superuser
+/// also those it gave to the users of workers. No link is followed. Gives what was
 /// removed, and what was left with the reason.
 pub fn sweep(root: &Path) -> Vec<(PathBuf, Result<(), String>)> {
     let Ok(entries) = std::fs::read_dir(root) else {
@@ -42,7 +43,7 @@ pub fn sweep(root: &Path) -> Vec<(PathBuf, Result<(), String>)> {
         .filter(|entry| {
             entry
                 .metadata()
-                .is_ok_and(|found| found.is_dir() && found.uid() == uid)
+                .is_ok_and(|found| found.is_dir() && (uid == 0 || found.uid() == uid))
         })
         .map(|entry| {
             let removed = remove_tree(&entry.path(), REMOVAL);
@@ -81,6 +82,10 @@ mod tests {
             .path()
             .join(format!("proctor-{}-{}-1-0044", this.namespace, this.pid));
         std::os::unix::fs::symlink(&target, &link).unwrap();
+        if nix::unistd::geteuid().is_root() {
+            // The worker ran as another user.
+            std::os::unix::fs::chown(&dead, Some(54_321), Some(54_321)).unwrap();
+        }
         assert_eq!(sweep(folder.path()), [(dead.clone(), Ok(()))]);
         assert!(!dead.exists());
         for kept in [mine, elsewhere, other, target.join("deep/er"), link] {
