@@ -6,6 +6,7 @@ mod builtin;
 mod defaults;
 mod eligibility;
 mod file_hash;
+mod launch;
 mod preset;
 mod program;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Programs as methods (design section 8).
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::file_hash::sha256_file;
+use super::launch::{self, is_executable};
 use super::{Common, Method, MethodKind, Program};
 use crate::canonical::{Object, Value, py_strip};
 use crate::input::{Refusal, index, member};
@@ -81,6 +81,7 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
             published.push((*argument).to_owned());
         }
     }
+    check_length(&resolved, &member(field, "command"))?;
     let env = environment(item, field)?;
     let options = match item.get("options") {
         None | Some(Value::Null) => Object::new(),
@@ -262,6 +263,9 @@ fn executable(
         );
         return Err(Refusal::new(field, problem));
     }
+    if let Some(problem) = launch::cannot_start(&path) {
+        return Err(Refusal::new(field, format!("{} {problem}", path.display())));
+    }
     let (Some(path_text), Some(base_name)) = (
         path.to_str(),
         path.file_name().and_then(|name| name.to_str()),
@@ -280,9 +284,27 @@ fn executable(
     })
 }
 
-fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+/// The longest argument the kernel passes on, its closing zero included.
+const MAX_ARGUMENT_BYTES: usize = 128 << 10;
+/// The longest command; the kernel allows more, and wants room for the environment too.
+const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+/// Refuses a command that is too long for the kernel.
+fn check_length(command: &[String], field: &str) -> Result<(), Refusal> {
+    let hint = "put it into a declared file or into options";
+    for (at, argument) in command.iter().enumerate() {
+        if argument.len() >= MAX_ARGUMENT_BYTES {
+            let length = argument.len();
+            let problem = format!("has {length} bytes, more than a program can be given; {hint}");
+            return Err(Refusal::new(index(field, at), problem));
+        }
+    }
+    let length: usize = command.iter().map(|argument| argument.len() + 1).sum();
+    if length > MAX_COMMAND_BYTES {
+        let problem = format!("has {length} bytes, more than a program can be given; {hint}");
+        return Err(Refusal::new(field, problem));
+    }
+    Ok(())
 }
 
 /// Names of environment variables, sorted; their values are not part of the identity.

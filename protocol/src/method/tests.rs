@@ -357,6 +357,14 @@ fn exclusions_by_name_beat_those_by_family() {
 }
 
 /// A folder with two scripts, one executable.
+/// What stands in a file of [`programs`].
+fn content(name: &str) -> String {
+    match name {
+        "worker.sh" => "#!/bin/sh\n".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
 fn programs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("lib")).expect("a folder");
@@ -366,7 +374,7 @@ fn programs() -> tempfile::TempDir {
         ("lib/data.txt", 0o644),
     ] {
         let path = folder.path().join(name);
-        std::fs::write(&path, name).expect("written");
+        std::fs::write(&path, content(name)).expect("written");
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("mode set");
     }
     folder
@@ -386,7 +394,7 @@ fn the_identity_of_a_program_is_its_content_not_its_place() {
         object! {
             "kind" => "program",
             "command" => vec!["worker.sh", "--fast", "data.txt"],
-            "executable_sha256" => sha256_hex(b"worker.sh"),
+            "executable_sha256" => sha256_hex(content("worker.sh").as_bytes()),
             "files" => vec![object! { "name" => "data.txt", "sha256" => sha256_hex(b"data.txt") }],
             "options" => object! { "depth" => 3i64 },
             "env" => vec!["HOME", "LANG"],
@@ -415,6 +423,30 @@ fn the_identity_of_a_program_is_its_content_not_its_place() {
         .expect("sound")
         .remove(0);
     assert_ne!(changed.id, method.id);
+}
+
+#[test]
+fn a_program_the_kernel_would_not_start_is_refused() {
+    let folder = programs();
+    let refused = |command: Vec<&str>| {
+        let command: Vec<Value> = command.into_iter().map(Value::from).collect();
+        let list = Value::Array(vec![object! { "command" => command }]);
+        methods_from_value(&list, folder.path())
+            .expect_err("refused")
+            .to_string()
+    };
+    let long = "x".repeat(128 << 10);
+    assert!(refused(vec!["./worker.sh", &long]).contains("[0].command[1]: has 131072 bytes"));
+    let mut many = vec!["./worker.sh"];
+    many.extend(vec!["--option"; 150_000]);
+    assert!(refused(many).contains("[0].command: has "));
+    std::fs::write(folder.path().join("worker.sh"), "#!/no/such/shell\n").expect("written");
+    let error = refused(vec!["./worker.sh"]);
+    assert!(error.contains("[0].command[0]: "), "{error}");
+    assert!(
+        error.contains("names the interpreter \"/no/such/shell\""),
+        "{error}"
+    );
 }
 
 #[test]

@@ -230,6 +230,10 @@ impl Shell<'_> {
                     self.ended = true;
                     self.our_failure(format!("the worker could not be started: {reason}"));
                 }
+                Heard::Report(Report::NotExecutable { reason }) => {
+                    self.ended = true;
+                    self.event(Event::NotExecutable(reason));
+                }
                 Heard::Report(Report::Ended { status, at }) => {
                     self.ended = true;
                     self.last_words(at);

@@ -191,7 +191,9 @@ fn await_start(room: &mut Room) -> Result<(), String> {
     while Instant::now() < end {
         match room.hear() {
             Heard::Report(Report::Started { .. }) => return Ok(()),
-            Heard::Report(Report::Failed { reason }) => return Err(reason),
+            Heard::Report(Report::Failed { reason } | Report::NotExecutable { reason }) => {
+                return Err(reason);
+            }
             Heard::Report(_) => {}
             Heard::Closed => return Err("the stage ended before it started anything".into()),
             Heard::Nothing => {

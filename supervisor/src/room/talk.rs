@@ -238,8 +238,10 @@ pub(crate) enum Report {
         pid: i32,
         missing: Vec<(String, String)>,
     },
-    /// The worker could not be started.
+    /// The worker could not be started, for a reason of ours.
     Failed { reason: String },
+    /// The kernel does not start the worker's program, for a reason that lies in its file or its command.
+    NotExecutable { reason: String },
     /// The worker ended, with this raw wait status, at this time of the monotonic clock.
     Ended { status: i32, at: u64 },
     /// This many processes were left when the worker had ended and [`SETTLE`] had passed, `None` for some that could not
@@ -269,6 +271,9 @@ impl Report {
             Self::Failed { reason } => {
                 format!("F{}", reason.chars().take(500).collect::<String>())
             }
+            Self::NotExecutable { reason } => {
+                format!("X{}", reason.chars().take(500).collect::<String>())
+            }
             Self::Ended { status, at } => format!("E{status} {at}"),
             Self::Left { processes, cpu_ns } => {
                 let known = |number: Option<u64>| number.map_or("?".to_owned(), |n| n.to_string());
@@ -296,6 +301,9 @@ impl Report {
                 Self::Started { pid, missing }
             }
             b'F' => Self::Failed {
+                reason: rest.to_owned(),
+            },
+            b'X' => Self::NotExecutable {
                 reason: rest.to_owned(),
             },
             b'E' => {
@@ -428,6 +436,9 @@ mod tests {
             },
             Report::Failed {
                 reason: "no such file".into(),
+            },
+            Report::NotExecutable {
+                reason: "no such format".into(),
             },
             Report::Ended { status: 139, at: 7 },
             Report::Left {

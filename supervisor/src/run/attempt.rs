@@ -294,7 +294,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["program", "model"] {
-            std::fs::write(path(name), "one").unwrap();
+            std::fs::write(path(name), "#!/bin/sh\n").unwrap();
             std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let text = r#"[{"name": "p", "command": ["./program"], "files": ["model"]}, "GST"]"#;

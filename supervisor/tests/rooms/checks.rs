@@ -31,7 +31,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("floods_do_not_grow_the_supervisor", floods),
     ("a_room_shows_the_worker_nothing_else", views),
     ("many_attempts_leave_no_trace", many),
-    ("a_command_that_cannot_start_is_ours", cannot_start),
+    ("a_command_that_cannot_start_says_why", cannot_start),
 ];
 
 /// The rungs that work here for a user, K0 left out.
@@ -518,13 +518,30 @@ fn many() {
 
 fn cannot_start() {
     let directory = open_directory();
-    for (command, expected) in [
-        ("/no/such/program", "No such file"),
-        ("no-such-program", "not found in"),
-        ("/etc/passwd", "ermission denied"),
+    let program = |name: &str, content: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text = program("text", "print('no interpreter')\n");
+    let lost = program("lost", "#!/no/such/interpreter\n");
+    let script = program("script", "#!/bin/sh\n");
+    let long = "x".repeat(200 << 10);
+    let ours = "infrastructure(";
+    let its = "protocol_error(could not be started: ";
+    for (command, kind, expected) in [
+        (vec!["/no/such/program"], ours, "No such file"),
+        (vec!["no-such-program"], ours, "not found in"),
+        (vec!["/etc/passwd"], ours, "ermission denied"),
+        (vec![text.as_str()], its, "text: execve: Exec format error"),
+        // It may be there and hidden by the room.
+        (vec![lost.as_str()], ours, "or not shown to the room"),
+        (vec![script.as_str(), &long], its, "Argument list too long"),
     ] {
         let mut spec = driver::spec(None, "noop", directory.path());
-        spec.command = vec![command.into()];
+        spec.command = command.into_iter().map(Into::into).collect();
         let budget = Duration::from_secs(10);
         let ending = attempt::run(
             &spec,
@@ -533,7 +550,7 @@ fn cannot_start() {
             &Control::new().unwrap(),
         );
         let outcome = ending.outcome.to_string();
-        assert!(outcome.starts_with("infrastructure("), "{outcome}");
+        assert!(outcome.starts_with(kind), "{outcome}");
         assert!(outcome.contains(expected), "{outcome}");
         assert!(ending.facts.room_empty);
     }

@@ -16,6 +16,8 @@ pub(in crate::attempt) enum Event {
     AllSent,
     /// What [`Action::Store`] or [`Action::Refused`] asked for is durable.
     Stored,
+    /// The worker's program cannot be started, for a reason that lies in the program.
+    NotExecutable(String),
     /// Our side failed.
     OurFailure(String),
     /// Somebody asked to stop.

@@ -179,6 +179,10 @@ impl Machine {
                 }
             }
             Event::AllSent => self.all_sent(),
+            Event::NotExecutable(reason) => {
+                let what = format!("could not be started: {reason}");
+                self.end(Outcome::ProtocolError(clean(&what, MAX_ERROR_CHARS)), now);
+            }
             Event::OurFailure(reason) => {
                 if self.phase == Phase::Closing {
                     self.verdict = Some((Outcome::Infrastructure(reason), now));

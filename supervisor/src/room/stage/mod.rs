@@ -92,6 +92,7 @@ fn stage() -> i32 {
         return 0;
     }
     let started = guard::set_up(&order)
+        .map_err(worker::NotStarted::Ours)
         .and_then(|missing| Ok((missing, worker::start(&order, cgroup.as_ref())?)));
     match started {
         Ok((missing, worker)) => {
@@ -101,8 +102,11 @@ fn stage() -> i32 {
             });
             sweep::watch(&control, &order, &worker)
         }
-        Err(reason) => {
-            control.report(&Report::Failed { reason });
+        Err(not_started) => {
+            control.report(&match not_started {
+                worker::NotStarted::Ours(reason) => Report::Failed { reason },
+                worker::NotStarted::Program(reason) => Report::NotExecutable { reason },
+            });
             2
         }
     }

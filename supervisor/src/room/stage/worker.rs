@@ -2,11 +2,11 @@
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::OpenOptions;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
+use nix::errno::Errno;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::super::filter::INSTRUCTION_BYTES;
@@ -18,6 +18,46 @@ use super::super::talk::Order;
 pub(super) struct Worker {
     /// Its number in the stage's pid namespace; also its session and process group.
     pub(super) pid: i32,
+}
+
+/// Why there is no worker.
+pub(super) enum NotStarted {
+    /// The machine or the room did not let it start.
+    Ours(String),
+    /// Its file or its command cannot be started anywhere like this.
+    Program(String),
+}
+
+impl From<String> for NotStarted {
+    fn from(reason: String) -> Self {
+        Self::Ours(reason)
+    }
+}
+
+/// The step in which the kernel starts the program.
+const EXECUTING: &CStr = c"starting it";
+
+/// What the kernel said when it was to start the program, and whose fault it is.
+fn not_executed(order: &Order, error: Errno) -> NotStarted {
+    let program = &order.program;
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let said = |hint: &str| format!("{}: execve: {}{hint}", name.display(), error.desc());
+    match error {
+        Errno::ENOEXEC | Errno::EINVAL | Errno::ELIBBAD => NotStarted::Program(said(
+            "; it is neither a program for this machine nor a script with a #! line",
+        )),
+        Errno::E2BIG => NotStarted::Program(said("; its arguments and environment are too long")),
+        Errno::ELOOP => NotStarted::Program(said("; its interpreters call each other")),
+        // The file itself is there, so it is what it asks to be run by that is not. The room may be what hides it.
+        Errno::ENOENT if program.exists() => {
+            let hint = "; the interpreter or loader it names is not there";
+            match order.view {
+                None => NotStarted::Program(said(hint)),
+                Some(_) => NotStarted::Ours(said(&format!("{hint}, or not shown to the room"))),
+            }
+        }
+        _ => NotStarted::Ours(said("")),
+    }
 }
 
 struct Plan {
@@ -35,7 +75,7 @@ struct Plan {
 
 /// Starts the worker in a session of its own. Afterwards the stage no longer holds the worker's pipes, so that their
 /// other ends see when the worker lets go of them.
-pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, String> {
+pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, NotStarted> {
     std::env::set_current_dir(&order.scratch)
         .map_err(|error| format!("{}: {error}", order.scratch.display()))?;
     let filters: Vec<Vec<libc::sock_filter>> =
@@ -81,12 +121,12 @@ pub(super) fn start(order: &Order, cgroup: Option<&OwnedFd>) -> Result<Worker, S
     };
     let child = child.map_err(|error| format!("clone: {error}"))?;
     if let Some(step) = plan.failed_step {
-        let error = io::Error::from_raw_os_error(plan.errno);
-        return Err(format!(
-            "{}: {}: {error}",
-            order.program.display(),
-            step.to_string_lossy()
-        ));
+        let error = Errno::from_raw(plan.errno);
+        if step == EXECUTING {
+            return Err(not_executed(order, error));
+        }
+        let (program, step) = (order.program.display(), step.to_string_lossy());
+        return Err(format!("{program}: {step}: {}", error.desc()).into());
     }
     let let_go = OpenOptions::new()
         .read(true)
@@ -152,7 +192,7 @@ extern "C" fn child_main(plan: *mut c_void) -> c_int {
                 plan.environment.as_ptr(),
             )
         };
-        c"starting it"
+        EXECUTING
     });
     // SAFETY: errno is this thread's own while the parent waits.
     plan.errno = unsafe { *libc::__errno_location() };
