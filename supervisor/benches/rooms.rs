@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use proctor_protocol::outcome::Outcome;
 use proctor_supervisor::attempt::{self, Control, Exam};
-use proctor_supervisor::room::{RoomSpec, Rung, stage};
+use proctor_supervisor::room::{Confinement, Limits, RoomSpec, Rung, stage};
 use proctor_wire::blind::BlindItems;
 use proctor_wire::limits::SCORE_BATCH;
 use proctor_wire::{BlindDataset, FromWorker, PROTOCOL_VERSION, ToWorker};
@@ -88,7 +88,35 @@ fn bare() -> Duration {
     begun.elapsed()
 }
 
-fn supervised(rung: Rung, directory: &std::path::Path) -> (Duration, Duration) {
+/// One protection alone, by the place in this list; the first has none, the last all of them.
+const PROTECTIONS: [&str; 7] = [
+    "nothing",
+    "network",
+    "file system",
+    "system calls",
+    "own user",
+    "limits",
+    "everything",
+];
+
+fn protect(spec: &mut RoomSpec, which: usize) {
+    let all = which == PROTECTIONS.len() - 1;
+    spec.confinement = Confinement {
+        network: all || which == 1,
+        file_system: all || which == 2,
+        system_calls: all || which == 3,
+        user: all || which == 4,
+    };
+    let limited = all || which == 5;
+    spec.limits = Limits {
+        memory_bytes: limited.then_some(1 << 30),
+        processes: limited.then_some(1000),
+        scratch_bytes: (all || which == 2).then_some(1 << 30),
+        output_bytes: limited.then_some(1 << 30),
+    };
+}
+
+fn supervised(rung: Rung, which: usize, directory: &std::path::Path) -> (Duration, Duration) {
     let exe = std::env::current_exe().unwrap();
     let mut spec = RoomSpec::new(
         vec![exe.into(), WORKER.into()],
@@ -97,6 +125,7 @@ fn supervised(rung: Rung, directory: &std::path::Path) -> (Duration, Duration) {
         "bench",
     );
     spec.containment = Some(rung);
+    protect(&mut spec, which);
     let control = Control::new().unwrap();
     let begun = Instant::now();
     let ending = attempt::run(&spec, Duration::from_mins(1), &mut Nothing, &control);
@@ -226,10 +255,15 @@ fn main() {
     let mut spawn = Vec::new();
     let mut whole: Vec<Vec<Duration>> = vec![Vec::new(); rungs.len()];
     let mut verdict: Vec<Vec<Duration>> = vec![Vec::new(); rungs.len()];
+    let mut parts: Vec<Vec<Duration>> = vec![Vec::new(); PROTECTIONS.len()];
     for _ in 0..rounds {
         spawn.push(bare());
+        for (which, times) in parts.iter_mut().enumerate() {
+            times.push(supervised(rungs[0], which, directory.path()).0);
+        }
         for (at, rung) in rungs.iter().enumerate() {
-            let (took, until_verdict) = supervised(*rung, directory.path());
+            let everything = PROTECTIONS.len() - 1;
+            let (took, until_verdict) = supervised(*rung, everything, directory.path());
             whole[at].push(took);
             verdict[at].push(until_verdict);
         }
@@ -242,6 +276,14 @@ fn main() {
             "{rung}: {took:.3} ms, added {:.3} ms; from spawn to verdict {:.3} ms",
             took - base,
             median(&mut verdict[at])
+        );
+    }
+    for (which, times) in parts.iter_mut().enumerate() {
+        println!(
+            "{} with {}: added {:.3} ms",
+            rungs[0],
+            PROTECTIONS[which],
+            median(times) - base
         );
     }
     for _ in 0..3 {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,13 @@ use super::procfs::{Process, own_pid};
 /// How the names of all our groups begin.
 const PREFIX: &str = "proctor.";
 
-/// Where groups are made: the cgroup2 this process is in.
+/// Where groups are made: the cgroup2 this process was in at the first call.
 pub(super) fn parent() -> Result<PathBuf, String> {
+    static PARENT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PARENT.get_or_init(find_parent).clone()
+}
+
+fn find_parent() -> Result<PathBuf, String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     let own = fs::read_to_string("/proc/self/cgroup")
@@ -259,19 +265,20 @@ pub(super) fn next_name(run_id: &str) -> Result<String, String> {
 
 /// `proctor.RUN.PIDNS.PID.STARTED.NUMBER`: whose room it is, and which supervisor made it.
 fn name(run_id: &str, number: u64) -> Result<String, String> {
+    static OWNER: OnceLock<Result<String, &'static str>> = OnceLock::new();
     let run: String = run_id
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         .take(80)
         .collect();
-    let own = own_pid();
-    let started = Process::read(own)
-        .ok_or("/proc/self/stat cannot be read")?
-        .started;
-    let namespace = pid_namespace().ok_or("/proc/self/ns/pid cannot be read")?;
-    Ok(format!(
-        "{PREFIX}{run}.{namespace}.{own}.{started}.{number}"
-    ))
+    let owner = OWNER.get_or_init(|| {
+        let own = own_pid();
+        let process = Process::read(own).ok_or("/proc/self/stat cannot be read")?;
+        let namespace = pid_namespace().ok_or("/proc/self/ns/pid cannot be read")?;
+        Ok(format!("{namespace}.{own}.{}", process.started))
+    });
+    let owner = owner.as_ref().map_err(|reason| (*reason).to_owned())?;
+    Ok(format!("{PREFIX}{run}.{owner}.{number}"))
 }
 
 /// The number of this process's pid namespace.

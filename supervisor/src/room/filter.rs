@@ -3,6 +3,7 @@
 //! They are compiled here, in the supervisor, and handed to the stage as plain instructions.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -62,8 +63,19 @@ const NEW_TIME: u64 = 0x80;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The filters, in the order they are installed, as bytes of instructions.
+/// The filters, in the order they are installed, as bytes of instructions. Each kind is compiled once.
 pub(super) fn compile(refuse: Refuse) -> Result<Vec<Vec<u8>>, String> {
+    static COMPILED: Mutex<Vec<(Refuse, Vec<Vec<u8>>)>> = Mutex::new(Vec::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, filters)) = compiled.iter().find(|(other, _)| *other == refuse) {
+        return Ok(filters.clone());
+    }
+    let filters = compile_now(refuse)?;
+    compiled.push((refuse, filters.clone()));
+    Ok(filters)
+}
+
+fn compile_now(refuse: Refuse) -> Result<Vec<Vec<u8>>, String> {
     let mut filters = Vec::new();
     let calls = unknown_calls(refuse)?;
     if !calls.is_empty() {

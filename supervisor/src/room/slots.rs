@@ -16,6 +16,9 @@ use super::launch::Spawner;
 const MEMORY: &str = "memory";
 const PIDS: &str = "pids";
 
+/// What may be left of an earlier room's memory: less than any program needs to start.
+const LEFT_OVER: u64 = 1 << 20;
+
 /// Slots nobody uses now.
 static IDLE: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 /// Every group that was made and the thread in it, to be taken down at the end.
@@ -46,10 +49,11 @@ pub(super) struct Slot {
     pids: Option<Counted>,
 }
 
-/// A group, and what its counter showed when the slot was taken.
+/// A group, the limit it has, and what its counter showed when the slot was taken.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
+    limit: Option<u64>,
     before: u64,
 }
 
@@ -93,7 +97,11 @@ impl Slot {
             Ok(())
         })?;
         take_down_at_exit();
-        let counted = |path| Counted { path, before: 0 };
+        let counted = |path| Counted {
+            path,
+            limit: None,
+            before: 0,
+        };
         Ok(Self {
             spawner,
             memory: memory.map(counted),
@@ -104,22 +112,13 @@ impl Slot {
     /// Sets the memory limit of the next room, or none.
     pub(super) fn limit_memory(&mut self, bytes: Option<u64>) -> Result<(), String> {
         let group = self.memory.as_mut().ok_or("no memory group")?;
-        // Whatever an earlier room left in the page cache is not this one's.
-        if read_number(&group.path, "memory.usage_in_bytes").is_some_and(|used| used > 0) {
+        // What an earlier room left in the page cache is not this one's. Taking back a little costs more than it is worth.
+        if read_number(&group.path, "memory.usage_in_bytes").is_some_and(|used| used > LEFT_OVER) {
             let _ = write(&group.path, "memory.force_empty", "0");
         }
-        // The limit with swap may never be below the one without.
-        let swap = group.path.join("memory.memsw.limit_in_bytes").exists();
-        if swap {
-            write(&group.path, "memory.memsw.limit_in_bytes", "-1")?;
-        }
-        let text = bytes.map_or("-1".to_owned(), |bytes| bytes.to_string());
-        write(&group.path, "memory.limit_in_bytes", &text)?;
-        if swap {
-            write(&group.path, "memory.memsw.limit_in_bytes", &text)?;
-        } else if bytes.is_some() {
-            // Without counting swap, the best is not to use it.
-            let _ = write(&group.path, "memory.swappiness", "0");
+        if group.limit != bytes {
+            set_memory(&group.path, bytes)?;
+            group.limit = bytes;
         }
         let _ = write(&group.path, "memory.max_usage_in_bytes", "0");
         group.before = kills(&group.path).unwrap_or(0);
@@ -130,7 +129,11 @@ impl Slot {
     pub(super) fn limit_processes(&mut self, count: Option<u32>) -> Result<(), String> {
         let group = self.pids.as_mut().ok_or("no pids group")?;
         let text = count.map_or("max".to_owned(), |count| (u64::from(count) + 2).to_string());
-        write(&group.path, "pids.max", &text)?;
+        let limit = count.map(u64::from);
+        if group.limit != limit {
+            write(&group.path, "pids.max", &text)?;
+            group.limit = limit;
+        }
         group.before = refused(&group.path).unwrap_or(0);
         Ok(())
     }
@@ -165,6 +168,23 @@ impl Slot {
 fn write(group: &Path, file: &str, text: &str) -> Result<(), String> {
     let path = group.join(file);
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn set_memory(group: &Path, bytes: Option<u64>) -> Result<(), String> {
+    // The limit with swap may never be below the one without.
+    let swap = group.join("memory.memsw.limit_in_bytes").exists();
+    if swap {
+        write(group, "memory.memsw.limit_in_bytes", "-1")?;
+    }
+    let text = bytes.map_or("-1".to_owned(), |bytes| bytes.to_string());
+    write(group, "memory.limit_in_bytes", &text)?;
+    if swap {
+        write(group, "memory.memsw.limit_in_bytes", &text)?;
+    } else if bytes.is_some() {
+        // Without counting swap, the best is not to use it.
+        let _ = write(group, "memory.swappiness", "0");
+    }
+    Ok(())
 }
 
 fn read_number(group: &Path, file: &str) -> Option<u64> {

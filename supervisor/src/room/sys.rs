@@ -8,6 +8,7 @@
 use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 use libc::pid_t;
 
@@ -176,7 +177,8 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Received {
 /// True when this process may make namespaces without a user namespace.
 pub(super) fn can_make_namespaces() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
-    has_capability(CAP_SYS_ADMIN)
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| has_capability(CAP_SYS_ADMIN))
 }
 
 /// True when this process may become another user and give files away.
