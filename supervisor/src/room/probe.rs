@@ -164,12 +164,15 @@ fn try_means(rung: Rung) -> Trial {
 
 fn try_room(rung: Rung, own: &Namespaces) -> Result<Isolation, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
-    let spec = RoomSpec::new(
+    let mut spec = RoomSpec::new(
         vec!["/proc/self/exe".into(), PROBE_WORD.into()],
         scratch.path().join("room"),
         "/dev/null",
         "probe",
     );
+    // Every limit is asked for, so that the answer says by which means it would be kept.
+    spec.limits.memory_bytes = Some(1 << 30);
+    spec.limits.output_bytes = Some(1 << 20);
     let mut room = Room::open_with(&spec, rung, own).map_err(|error| error.to_string())?;
     let started = await_start(&mut room);
     let isolation = room.isolation.clone();
