@@ -17,6 +17,7 @@ mod spec;
 pub mod stage;
 mod sys;
 mod talk;
+mod trees;
 mod user;
 mod view;
 

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 
 use super::super::sys;
 use super::super::talk::Order;
+use super::super::trees;
 use super::mounts;
 
 /// Ties this process's life to the supervisor's, before anything else.
@@ -42,7 +43,7 @@ pub(super) fn set_up(order: &Order) -> Result<Vec<(String, String)>, String> {
         if let Some(ruleset) = order.ruleset {
             // The rules were made for the host's /proc; this one is another file system.
             File::open("/proc")
-                .and_then(|proc| sys::allow_using(ruleset, proc.as_fd()))
+                .and_then(|proc| trees::allow_using(ruleset, proc.as_fd()))
                 .map_err(|error| format!("the landlock rule for /proc: {error}"))?;
         }
         if let Some(view) = &order.view {

@@ -13,13 +13,13 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
 
-use super::super::sys::{self, TreeCopy};
+use super::super::trees::{self, TreeCopy};
 use super::super::view::{View, What};
 
 /// Cuts the mounts off from the host's, and makes them read-only for a room with a view.
 pub(super) fn make_private(read_only: bool) -> Result<(), String> {
     if read_only {
-        return sys::change_mounts(None, c"/", true).map_err(say("making every mount read-only"));
+        return trees::change_mounts(None, c"/", true).map_err(say("making every mount read-only"));
     }
     let none: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -50,7 +50,7 @@ pub(super) fn apply(view: &View, scratch: &Path, user: Option<u32>) -> Result<()
     let mut copies: Vec<Option<OwnedFd>> = Vec::new();
     for mount in &view.mounts {
         copies.push(if mount.what == What::Show {
-            let copy = sys::copy_tree(&c_path(&mount.target)?, TreeCopy::Whole);
+            let copy = trees::copy_tree(&c_path(&mount.target)?, TreeCopy::Whole);
             Some(copy.map_err(say(format!("showing {}", mount.target.display())))?)
         } else {
             None
@@ -90,13 +90,13 @@ pub(super) fn apply(view: &View, scratch: &Path, user: Option<u32>) -> Result<()
         let step = |what: &str| say(format!("{what} {}", mount.target.display()));
         let copy = match copy {
             Some(copy) => copy,
-            None => sys::copy_tree(&c_path(&name(place))?, TreeCopy::Top)
+            None => trees::copy_tree(&c_path(&name(place))?, TreeCopy::Top)
                 .map_err(step("a mount for"))?,
         };
         if mount.what == What::Empty {
-            sys::change_mounts(Some(copy.as_fd()), c"", false).map_err(step("shutting"))?;
+            trees::change_mounts(Some(copy.as_fd()), c"", false).map_err(step("shutting"))?;
         }
-        sys::place_tree(copy.as_fd(), &c_path(&mount.target)?).map_err(step("mounting on"))?;
+        trees::place_tree(copy.as_fd(), &c_path(&mount.target)?).map_err(step("mounting on"))?;
     }
     Ok(())
 }
