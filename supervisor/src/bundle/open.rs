@@ -49,11 +49,8 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
         return open_dir(path);
     }
     let folder = durable::parent(path);
-    if folder.join(BUNDLE_FILE).is_file() {
-        let opened = open_dir(folder)?;
-        if opened.payload_file.file_name() == path.file_name() {
-            return Ok(opened);
-        }
+    if stands_for(path, folder) {
+        return open_dir(folder);
     }
     Ok(Opened {
         payload: Payload::open(path)?,
@@ -62,6 +59,17 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
         scores: None,
         about: Value::Null,
     })
+}
+
+/// True when the folder is a bundle of ours whose payload is this file. A `bundle.json` of somebody else beside a payload
+/// says nothing about it.
+fn stands_for(file: &Path, folder: &Path) -> bool {
+    let Ok(about) = read_json(&folder.join(BUNDLE_FILE), Limits::default()) else {
+        return false;
+    };
+    let text = |field: &str| about.get(field).and_then(Value::as_str);
+    text("schema") == Some(SCHEMA)
+        && text("payload").is_some_and(|name| file.file_name() == Some(name.as_ref()))
 }
 
 fn open_dir(path: &Path) -> Result<Opened, Error> {
@@ -132,6 +140,17 @@ mod tests {
         assert_eq!(evidence, Some("full"));
         let opened = open(&file("other.json")).unwrap();
         assert_eq!((opened.dir, opened.about), (None, Value::Null));
+    }
+
+    #[test]
+    fn a_payload_beside_somebody_elses_bundle_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.json"), "{}").unwrap();
+        for foreign in ["{\"schema\":\"other/1\",\"payload\":\"p.json\"}", "[]", "{"] {
+            std::fs::write(folder.path().join(BUNDLE_FILE), foreign).unwrap();
+            let opened = open(&folder.path().join("p.json")).unwrap();
+            assert_eq!(opened.dir, None, "{foreign}");
+        }
     }
 
     #[test]
