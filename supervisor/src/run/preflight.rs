@@ -5,7 +5,7 @@ use super::handshake::greet;
 use super::{host, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
-use crate::render::brief;
+use crate::render::{brief, plain};
 use crate::room::{self, Probe};
 use crate::rundir::RunDir;
 use crate::rundir::plan::{Policy, WorkerBinary, parts};
@@ -14,6 +14,7 @@ use crate::schedule::core_sets;
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{DatasetEntry, LoadedEntry, Protocol};
 use proctor_protocol::method::{Method, MethodKind, load_methods};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// What is asked of a run.
@@ -83,6 +84,7 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     let core_sets =
         core_sets(&cores, request.jobs).map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;
+    readable(&methods, worker.path.as_deref())?;
     let probe = room::probe();
     if probe.best().is_none() {
         return Err(Error::Infrastructure(
@@ -154,6 +156,27 @@ fn runnable(methods: &[Method]) -> Result<(), Error> {
     Err(Error::input(format!(
         "nothing was started: the built-in worker cannot run\n{}\nleave these methods out (--only NAME names the others)",
         refused.join("\n")
+    )))
+}
+
+/// Refuses, all at once, what the worker's user could not read. Each file is named once, for the first method that
+/// needs it.
+fn readable(methods: &[Method], worker: Option<&Path>) -> Result<(), Error> {
+    let mut told: Vec<String> = Vec::new();
+    let mut lines = String::new();
+    for method in methods {
+        for problem in worker::unreadable(method, worker) {
+            if !told.contains(&problem) {
+                let _ = write!(lines, "\n  {}: {}", brief(&method.name), plain(&problem));
+                told.push(problem);
+            }
+        }
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "nothing was started: the worker could not read what these methods need{lines}"
     )))
 }
 

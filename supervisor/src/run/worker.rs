@@ -1,6 +1,7 @@
 //! Finding the worker for built-in methods, and the command and environment a method is started with.
 
 use crate::error::Error;
+use crate::room::RoomSpec;
 use proctor_protocol::method::{Method, MethodKind};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -52,6 +53,16 @@ pub fn command(method: &Method, worker: Option<&Path>) -> Vec<OsString> {
             .map(|path| path.as_os_str().to_owned())
             .collect(),
     }
+}
+
+/// What the worker's user could not read of what a method needs, with the reason and the remedy. The executable, the
+/// declared files and the installation of an interpreter are looked at as a room would look at them.
+pub fn unreadable(method: &Method, worker: Option<&Path>) -> Vec<String> {
+    let room = RoomSpec {
+        visible: shown(method),
+        ..RoomSpec::new(command(method, worker), "", "", "")
+    };
+    room.unreadable()
 }
 
 /// The names of the environment variables a method asks to be passed on.

@@ -1,5 +1,6 @@
 //! Bad input: refused before anything starts, with exit code 2 and one message that names the place.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use proctor_protocol::canonical;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::args;
 use crate::support::bench::Bench;
 use crate::support::proctor::{Done, proctor};
-use crate::support::{json, repository, shared, write_json};
+use crate::support::{json, repository, shared, skip, write_json};
 
 /// Refused, in one line that names this.
 fn refuses(done: Done, names: &str) {
@@ -292,6 +293,38 @@ fn methods_that_cannot_run_stop_the_run_before_it_starts() {
         ]),
         "/no/worker",
     );
+}
+
+#[test]
+fn what_the_workers_user_cannot_read_stops_the_run() {
+    if !nix::unistd::geteuid().is_root() {
+        let test = "refusals::what_the_workers_user_cannot_read_stops_the_run";
+        skip(
+            test,
+            "without root the worker has the user of its supervisor",
+        );
+        return;
+    }
+    let bench = Bench::fixtures(20.0);
+    let shut = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("ours");
+    };
+    let model = bench.path("model.bin");
+    std::fs::write(&model, "weights").expect("a file");
+    shut(&model, 0o600);
+    let mut good = bench.rogue("good", &[] as &[u32]);
+    good["files"] = json!([model]);
+    let done = bench.run(&[good.clone(), json!("GST")]).says("chmod o+rX");
+    refuses(
+        done.says("model.bin: the worker runs as a user of its own"),
+        "good: ",
+    );
+    assert!(!bench.run_dir().exists(), "nothing may be started");
+    shut(&model, 0o644);
+    shut(&bench.path("rogue-good"), 0o700);
+    refuses(bench.run(&[good.clone()]), "rogue-good: the worker runs");
+    shut(&bench.path("rogue-good"), 0o755);
+    bench.run(&[good]).exits(0);
 }
 
 #[test]
