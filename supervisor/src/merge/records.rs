@@ -216,6 +216,7 @@ fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
         ("boottime_seconds", terminal.boottime_seconds.into()),
         ("cpu_seconds", terminal.cpu_seconds.into()),
         ("cpu_exact", terminal.cpu_exact.into()),
+        ("peak_memory_bytes", terminal.peak_memory_bytes.into()),
         ("exit_code", ended_as("exit_code").into()),
         ("signal", ended_as("signal").into()),
         ("isolation", terminal.isolation.clone()),

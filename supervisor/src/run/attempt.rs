@@ -228,6 +228,9 @@ fn terminal(ending: &Ending) -> Terminal {
         boottime_seconds: ending.boottime_seconds,
         cpu_seconds: ending.cpu_seconds,
         cpu_exact: ending.cpu_exact,
+        peak_memory_bytes: ending
+            .peak_memory_bytes
+            .and_then(|bytes| i64::try_from(bytes).ok()),
         ended_as: ending.wait_status.map(WaitStatus::to_value),
         worker: ending.worker.clone(),
         ended_utc: host::now_utc(),

@@ -288,6 +288,8 @@ pub struct Terminal {
     pub cpu_seconds: Option<f64>,
     /// True when `cpu_seconds` counts every process of the room; false when it is a lower bound.
     pub cpu_exact: bool,
+    /// The most memory the whole room used at the same time, in bytes, where the kernel counts that.
+    pub peak_memory_bytes: Option<i64>,
     /// How the leader ended, as the kernel said: an exit code or a signal. `None` when the room was killed over it.
     pub ended_as: Option<Value>,
     /// What the worker called itself.
@@ -308,6 +310,7 @@ impl Terminal {
             "boottime_seconds" => self.boottime_seconds,
             "cpu_seconds" => self.cpu_seconds,
             "cpu_exact" => self.cpu_exact,
+            "peak_memory_bytes" => self.peak_memory_bytes,
             "ended_as" => self.ended_as.clone(),
             "worker" => self.worker.as_str(),
             "ended_utc" => self.ended_utc.as_str(),
@@ -329,6 +332,8 @@ impl Terminal {
             boottime_seconds: fields.number("boottime_seconds")?,
             cpu_seconds: fields.value("cpu_seconds")?.as_number(),
             cpu_exact: fields.value("cpu_exact")?.as_bool().unwrap_or(false),
+            // Records of earlier versions do not have it, and nobody knows then.
+            peak_memory_bytes: value.get("peak_memory_bytes").and_then(Value::as_int),
             ended_as: Some(fields.value("ended_as")?.clone()).filter(|value| !value.is_null()),
             worker: fields.text("worker")?,
             ended_utc: fields.text("ended_utc")?,

@@ -232,6 +232,7 @@ mod tests {
             boottime_seconds: 1.0,
             cpu_seconds: None,
             cpu_exact: false,
+            peak_memory_bytes: Some(4096),
             ended_as: None,
             worker: "w".into(),
             ended_utc: "2026-01-01T00:00:01Z".into(),

@@ -6,7 +6,7 @@ use crate::support::bench::Bench;
 use crate::support::oracle::Oracle;
 use crate::support::proctor;
 use crate::support::record::{Record, run_recorders, shown};
-use crate::support::{skip, wait_for};
+use crate::support::{json, skip, wait_for};
 
 const NONE: &[u32] = &[];
 
@@ -59,6 +59,27 @@ fn methods_at_a_time_have_cores_of_their_own() {
     };
     let shared = mask(one).iter().zip(mask(two)).any(|(a, b)| a & b != 0);
     assert!(!shared, "{one} and {two} share a core");
+}
+
+#[test]
+fn a_bundle_says_how_much_memory_a_worker_used_at_most() {
+    let bench = Bench::fixtures(20.0);
+    bench.run(&[bench.rogue("good", NONE)]).exits(0);
+    let bundle = bench.bundle();
+    let execution = bundle.execution("good");
+    let record = bench.run_dir().join("methods").join(bundle.id_of("good"));
+    let terminal = json(&record.join("attempts/0001.local.r0/terminal.json"));
+    let peak = &execution["peak_memory_bytes"];
+    assert_eq!(*peak, terminal["peak_memory_bytes"]);
+    let by_cgroup = execution["facts"]["memory_kills"].is_u64();
+    if by_cgroup {
+        // More than a page, and far less than any machine has.
+        let bytes = peak.as_u64().expect("what a control group counted");
+        assert!((4096..1 << 30).contains(&bytes), "{bytes}");
+    } else {
+        assert!(peak.is_null(), "nobody counted {peak}");
+    }
+    assert_eq!(execution["facts"]["refused_processes"].is_u64(), by_cgroup);
 }
 
 #[test]
