@@ -1,6 +1,7 @@
 //! The command line: words and options. What they do is in `command`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proctor_protocol::frozen::{ExecutionLimits, Limit};
 use std::path::PathBuf;
 
 /// Runs the methods of a frozen benchmark, each alone and against the clock, and publishes who finished, who did not,
@@ -156,9 +157,82 @@ pub struct Run {
     /// The worker for built-in methods; otherwise `$PROCTOR_WORKER`, or `proctor-worker` beside this program.
     #[arg(long, value_name = "FILE")]
     pub worker: Option<PathBuf>,
+    /// What a method may use, where that is less than the protocol allows.
+    #[command(flatten)]
+    pub limits: Limits,
     /// The form of the report.
     #[command(flatten)]
     pub report: Output,
+}
+
+/// Limits of `proctor run`. They can only be stricter than the protocol, and the bundle says so.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Limits, stricter than the protocol's")]
+pub struct Limits {
+    /// Memory of a method with everything it starts, in bytes; 512M or 2G are understood.
+    #[arg(long, value_name = "BYTES", value_parser = bytes(Limit::Memory))]
+    pub max_memory: Option<u64>,
+    /// Processes and threads of a method at the same time.
+    #[arg(long, value_name = "N", value_parser = whole(Limit::Processes))]
+    pub max_processes: Option<u64>,
+    /// What a method may write to disk, in bytes.
+    #[arg(long, value_name = "BYTES", value_parser = bytes(Limit::Scratch))]
+    pub max_scratch: Option<u64>,
+    /// Standard output and standard error of a method together, in bytes.
+    #[arg(long, value_name = "BYTES", value_parser = bytes(Limit::Output))]
+    pub max_output: Option<u64>,
+    /// Seconds between SIGTERM and SIGKILL at the deadline.
+    #[arg(long, value_name = "SECONDS", value_parser = whole(Limit::Grace))]
+    pub grace: Option<u64>,
+    /// Cores of a method.
+    #[arg(long, value_name = "N", value_parser = whole(Limit::Cpus))]
+    pub cpus: Option<u64>,
+}
+
+impl Limits {
+    /// As the supervisor has them.
+    pub fn asked(&self) -> ExecutionLimits {
+        let mut asked = ExecutionLimits::default();
+        for (limit, value) in [
+            (Limit::Memory, self.max_memory),
+            (Limit::Processes, self.max_processes),
+            (Limit::Scratch, self.max_scratch),
+            (Limit::Output, self.max_output),
+            (Limit::Grace, self.grace),
+            (Limit::Cpus, self.cpus),
+        ] {
+            asked.set(limit, value);
+        }
+        asked
+    }
+}
+
+/// Reads a number of bytes, with `K`, `M`, `G` or `T` behind it for powers of 1024.
+fn bytes(limit: Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let power = |unit| "KMGT".find(unit).map(|at| 10 * (at + 1));
+        let (digits, shift) = match text.chars().next_back().and_then(power) {
+            Some(shift) => (&text[..text.len() - 1], shift),
+            None => (text, 0),
+        };
+        let number = digits.parse::<u64>().ok();
+        within(
+            limit,
+            number.and_then(|number| number.checked_mul(1 << shift)),
+        )
+    }
+}
+
+/// Reads a whole number.
+fn whole(limit: Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| within(limit, text.parse().ok())
+}
+
+fn within(limit: Limit, number: Option<u64>) -> Result<u64, String> {
+    let (least, most) = limit.range();
+    number
+        .filter(|number| limit.allows(*number))
+        .ok_or_else(|| format!("it must be a whole number from {least} to {most}"))
 }
 
 fn jobs(text: &str) -> Result<u32, String> {
@@ -235,6 +309,28 @@ pub struct Completions {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_are_read_with_their_unit() {
+        let read = bytes(Limit::Memory);
+        assert_eq!(read("512M"), Ok(512 << 20));
+        assert_eq!(read("2G"), Ok(2 << 30));
+        assert_eq!(read("1048576"), Ok(1 << 20));
+        for wrong in [
+            "",
+            "M",
+            "1",
+            "-1",
+            "1.5G",
+            "2GB",
+            "99999999T",
+            "18446744073709551615K",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(whole(Limit::Grace)("0"), Ok(0));
+        assert!(whole(Limit::Cpus)("2K").is_err());
+    }
 
     #[test]
     fn the_definitions_are_sound() {

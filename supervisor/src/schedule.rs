@@ -2,28 +2,36 @@
 
 use std::collections::VecDeque;
 
-/// More jobs were asked for than there are cores.
+/// More cores were asked for than there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--jobs {jobs} needs {jobs} cores, one for each method at least; this process may use {cores}"
+    "--jobs {jobs} needs {} cores, {each} for each method; this process may use {cores}; choose fewer jobs or a larger machine", jobs.saturating_mul(*each)
 )]
 pub struct TooManyJobs {
     /// Asked for.
     pub jobs: usize,
+    /// Cores for each.
+    pub each: usize,
     /// Available.
     pub cores: usize,
 }
 
-/// Cuts the cores into `jobs` disjoint sets of one size, so that every method has the same machine. Cores that do not
-/// divide evenly stay unused.
+/// Cuts the cores into `jobs` disjoint sets of one size, so that every method has the same machine: of `each` cores, or
+/// of as many as there are. Cores that do not divide evenly stay unused.
 ///
 /// # Errors
 /// Fewer cores than jobs, or no job at all.
-pub fn core_sets(cores: &[usize], jobs: usize) -> Result<Vec<Vec<usize>>, TooManyJobs> {
-    let size = cores.len().checked_div(jobs).unwrap_or(0);
-    if size == 0 {
+pub fn core_sets(
+    cores: &[usize],
+    jobs: usize,
+    each: Option<usize>,
+) -> Result<Vec<Vec<usize>>, TooManyJobs> {
+    let share = cores.len().checked_div(jobs).unwrap_or(0);
+    let size = each.unwrap_or(share);
+    if size == 0 || size > share {
         return Err(TooManyJobs {
             jobs,
+            each: size.max(1),
             cores: cores.len(),
         });
     }
@@ -99,12 +107,18 @@ mod tests {
     #[test]
     fn sets_are_disjoint_and_equal() {
         assert_eq!(
-            core_sets(&[0, 1, 2, 5, 7], 2).unwrap(),
+            core_sets(&[0, 1, 2, 5, 7], 2, None).unwrap(),
             [vec![0, 1], vec![2, 5]]
         );
-        assert_eq!(core_sets(&[3], 1).unwrap(), [vec![3]]);
-        assert!(core_sets(&[0, 1], 3).is_err());
-        assert!(core_sets(&[0, 1], 0).is_err());
+        assert_eq!(
+            core_sets(&[0, 1, 2, 5, 7], 2, Some(1)).unwrap(),
+            [vec![0], vec![1]]
+        );
+        assert_eq!(core_sets(&[3], 1, None).unwrap(), [vec![3]]);
+        assert!(core_sets(&[0, 1], 3, None).is_err());
+        assert!(core_sets(&[0, 1], 0, None).is_err());
+        let text = core_sets(&[0, 1, 2], 2, Some(2)).unwrap_err().to_string();
+        assert!(text.contains("needs 4 cores, 2 for each method"), "{text}");
     }
 
     proptest! {

@@ -30,6 +30,7 @@ fn a_method_whose_records_cannot_be_kept_does_not_end_the_run() {
         only: Vec::new(),
         basename: "board".into(),
         worker: None,
+        limits: proctor_protocol::frozen::ExecutionLimits::default(),
     });
     let prepared = match prepared {
         Ok(prepared) => prepared,

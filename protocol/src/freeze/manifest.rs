@@ -2,6 +2,7 @@
 
 use crate::canonical::{Object, Value, py_lower, py_strip};
 use crate::coerce;
+use crate::frozen::ExecutionLimits;
 use crate::frozen::check::{DOMAIN, PAIR_METRICS, RETRIEVAL_METRICS};
 use crate::frozen::data::group_fields;
 use crate::input::{Refusal, index, member};
@@ -190,5 +191,6 @@ fn execution(policy: Option<Object>) -> Result<Object, Refusal> {
         Refusal::new(member("execution_policy", key), problem)
     })?;
     execution.insert(key, Value::Float(seconds));
+    ExecutionLimits::read(&execution, "execution_policy")?;
     Ok(execution)
 }

@@ -47,7 +47,18 @@ const DATASET_KEYS: &[&str] = &[
 
 /// Keys of the policies; others are kept in the protocol and do nothing.
 const POLICIES: &[(&str, &[&str])] = &[
-    ("execution_policy", &["max_method_seconds"]),
+    (
+        "execution_policy",
+        &[
+            "max_method_seconds",
+            "max_memory_bytes",
+            "max_processes",
+            "max_scratch_bytes",
+            "max_output_bytes",
+            "grace_seconds",
+            "cpus",
+        ],
+    ),
     ("split_policy", &["type", "description", "group_fields"]),
     ("threshold_policy", &["mode", "value"]),
 ];

@@ -284,6 +284,10 @@ fn fields_are_refused_by_name() {
             pair("", r#", "execution_policy": {"max_method_seconds": null}"#),
             "execution_policy.max_method_seconds: ",
         ),
+        (
+            pair("", r#", "execution_policy": {"max_memory_bytes": "64M"}"#),
+            "execution_policy.max_memory_bytes: is \"64M\"; it must be a whole number",
+        ),
         (pair("", r#", "seed": "/srv/seed""#), "seed: "),
         (
             pair("", r#", "execution_policy": {"by": "/srv/x"}"#),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proctor_wire::Family;
 
 use super::data::excludes_same_file;
-use super::{DatasetEntry, Protocol, ProtocolError, ThresholdPolicy, public_form};
+use super::{DatasetEntry, ExecutionLimits, Protocol, ProtocolError, ThresholdPolicy, public_form};
 use crate::canonical::{Object, Value, digest, is_sha256};
 use crate::coerce;
 use crate::input::{Refusal, index, member};
@@ -61,7 +61,8 @@ pub(super) fn check(value: &Value, base: Option<&Path>) -> Result<Protocol, Prot
     for key in ["coverage_policy", "aggregation"] {
         text(protocol, key, "")?;
     }
-    let max_method_seconds = object(protocol, "execution_policy", "")?
+    let execution_policy = object(protocol, "execution_policy", "")?;
+    let max_method_seconds = execution_policy
         .get("max_method_seconds")
         .and_then(coerce::finite)
         .filter(|seconds| *seconds > 0.0)
@@ -69,6 +70,7 @@ pub(super) fn check(value: &Value, base: Option<&Path>) -> Result<Protocol, Prot
             let field = "execution_policy.max_method_seconds";
             Refusal::new(field, "must be a finite number of seconds above 0")
         })?;
+    let limits = ExecutionLimits::read(execution_policy, "execution_policy")?;
     let pair_metrics = metrics(protocol, "pair_metrics", PAIR_METRICS)?;
     let retrieval_metrics = metrics(protocol, "retrieval_metrics", RETRIEVAL_METRICS)?;
     let threshold = threshold(object(protocol, "threshold_policy", "")?)?;
@@ -93,6 +95,7 @@ pub(super) fn check(value: &Value, base: Option<&Path>) -> Result<Protocol, Prot
         retrieval_metrics,
         threshold,
         max_method_seconds,
+        limits,
     };
     if let Some(base) = base {
         resolve_paths(&mut protocol.value, base)?;

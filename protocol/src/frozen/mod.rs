@@ -2,12 +2,14 @@
 
 pub(crate) mod check;
 pub(crate) mod data;
+mod limits;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
 pub use data::LoadedEntry;
+pub use limits::{ExecutionLimits, Limit};
 use proctor_wire::Family;
 
 use crate::canonical::{Limits, Value, pretty};
@@ -78,6 +80,7 @@ pub struct Protocol {
     retrieval_metrics: Vec<String>,
     threshold: ThresholdPolicy,
     max_method_seconds: f64,
+    limits: ExecutionLimits,
 }
 
 static NULL: Value = Value::Null;
@@ -138,6 +141,11 @@ impl Protocol {
     /// The budget of one method, in seconds.
     pub fn max_method_seconds(&self) -> f64 {
         self.max_method_seconds
+    }
+
+    /// What a method may use besides its budget, where the protocol says so.
+    pub fn limits(&self) -> &ExecutionLimits {
+        &self.limits
     }
 
     /// The seed, copied verbatim from the manifest.

@@ -101,6 +101,11 @@ fn unsound_fields_are_refused_by_name() {
             object! { "max_method_seconds" => -1.0 },
             "execution_policy.max_method_seconds: ",
         ),
+        (
+            "execution_policy",
+            object! { "max_method_seconds" => 2.0, "cpus" => 0i64 },
+            "execution_policy.cpus: ",
+        ),
         ("pair_metrics", vec!["f1", "f1"].into(), "pair_metrics: "),
         ("pair_metrics", vec!["F1"].into(), "pair_metrics: "),
         (

@@ -11,7 +11,7 @@ use crate::render::{brief, output, plain, seconds};
 use crate::room::sweep_stale_rooms;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
-use crate::run::{scratch, worker};
+use crate::run::{limits, scratch, worker};
 use crate::rundir::plan::{not_applicable, parts};
 use crate::rundir::reserve::Reserve;
 use proctor_protocol::canonical::Value;
@@ -33,9 +33,11 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         only: args.only.clone(),
         basename: args.basename.clone(),
         worker: args.worker.clone(),
+        limits: args.limits.asked(),
     })?;
     tell_stem(&args.basename)?;
     tell_unset(&prepared);
+    tell_stricter(&prepared);
     if args.dry_run {
         dry_run(&prepared, args.report.json)?;
         return Ok(Exit::Success);
@@ -46,6 +48,18 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
     }
     sweep();
     run(&prepared, &stop, args.report.json)
+}
+
+/// Says which limits are not those of the protocol: the results are not comparable with others then.
+fn tell_stricter(prepared: &Prepared) {
+    let limits = &prepared.policy.limits;
+    let stricter = limits::stricter(prepared.protocol.limits(), limits);
+    if !stricter.is_empty() {
+        output::tell(&format!(
+            "note: stricter than the protocol: {}; the bundle says so",
+            stricter.join(", ")
+        ));
+    }
 }
 
 /// Warns of environment variables that a program asks for and that are not set: it is run without them.

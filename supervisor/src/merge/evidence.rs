@@ -4,6 +4,7 @@ use super::public;
 use super::records::{MethodRecord, attempt_evidence};
 use crate::bundle::{Builder, EVIDENCE, Evidence};
 use crate::error::Error;
+use crate::run::limits;
 use crate::rundir::plan::Plan;
 use crate::rundir::state;
 use proctor_protocol::canonical::Value;
@@ -62,6 +63,11 @@ pub(super) fn level(methods: &[MethodRecord<'_>]) -> Evidence {
     }
 }
 
+/// The limits that the command line made stricter than the protocol has them.
+pub(super) fn stricter(plan: &Plan) -> Vec<&'static str> {
+    limits::stricter(plan.protocol.limits(), &plan.policy.limits)
+}
+
 fn plan_evidence(plan: &Plan) -> Value {
     let method = |method: &Method| {
         object! { "name" => method.name.as_str(), "id" => method.id.as_str() }
@@ -79,7 +85,9 @@ fn plan_evidence(plan: &Plan) -> Value {
         "methods" => plan.methods.iter().map(method).collect::<Vec<Value>>(),
         "policy" => object! {
             "budget_seconds" => plan.policy.budget_seconds,
-            "grace_seconds" => 0.0,
+            "grace_seconds" => limits::grace(&plan.policy.limits).as_secs_f64(),
+            "limits" => plan.policy.limits.to_value(),
+            "stricter_than_protocol" => stricter(plan),
             "jobs" => plan.policy.jobs,
             "core_sets" => plan.policy.core_sets.clone(),
         },

@@ -205,6 +205,8 @@ fn reproducibility(plan: &Plan) -> Value {
             "run_id" => plan.run_id.as_str(),
             "sha256" => plan.binary_sha256.as_str(),
             "worker_sha256" => builtin.then_some(plan.policy.worker.sha256.as_str()),
+            "limits" => plan.policy.limits.to_value(),
+            "stricter_than_protocol" => evidence::stricter(plan),
         },
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
             budget_seconds: 3.0,
             jobs: 1,
             core_sets: vec![vec![0]],
+            limits: proctor_protocol::frozen::ExecutionLimits::default(),
             worker: WorkerBinary {
                 path: None,
                 sha256: String::new(),

@@ -2,7 +2,7 @@
 
 use super::exam::MethodExam;
 use super::live::Live;
-use super::{Prepared, host, scratch, worker};
+use super::{Prepared, host, limits, scratch, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
 use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
@@ -137,6 +137,8 @@ impl Desk {
             env: room::environment(&scratch, worker::passed_on(method)),
             cores: cores.to_vec(),
             visible: worker::shown(method),
+            limits: limits::of_room(&plan.policy.limits),
+            grace: limits::grace(&plan.policy.limits),
             ..RoomSpec::new(
                 worker::command(method, plan.policy.worker.path.as_deref()),
                 scratch,

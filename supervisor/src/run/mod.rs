@@ -4,6 +4,7 @@ pub mod attempt;
 pub mod exam;
 pub mod handshake;
 pub mod host;
+pub mod limits;
 pub mod live;
 pub mod preflight;
 pub mod scratch;

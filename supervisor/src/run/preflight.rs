@@ -2,7 +2,7 @@
 //! cannot hold the result. Nothing is written here.
 
 use super::handshake::greet;
-use super::{host, worker};
+use super::{host, limits, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
 use crate::render::{brief, plain};
@@ -12,7 +12,7 @@ use crate::rundir::plan::{Policy, WorkerBinary, parts};
 use crate::rundir::{durable, regular};
 use crate::schedule::core_sets;
 use proctor_protocol::dataset::Family;
-use proctor_protocol::frozen::{DatasetEntry, LoadedEntry, Protocol};
+use proctor_protocol::frozen::{DatasetEntry, ExecutionLimits, LoadedEntry, Protocol};
 use proctor_protocol::method::{Method, MethodKind, load_methods};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub struct Request {
     pub basename: String,
     /// The worker, if named.
     pub worker: Option<PathBuf>,
+    /// Limits, stricter than those of the protocol.
+    pub limits: ExecutionLimits,
 }
 
 /// A run that may start.
@@ -76,13 +78,14 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     let run = RunDir::new(&absolute(&request.output)?);
     empty_or_absent(run.root(), "--output")?;
     check_space(run.root(), needed_bytes(&protocol, &methods))?;
+    let limits = limits::in_force(protocol.limits(), &request.limits)?;
     let cores = host::usable_cores().map_err(|error| {
         Error::Infrastructure(format!(
             "the system does not tell which cores may be used: {error}"
         ))
     })?;
-    let core_sets =
-        core_sets(&cores, request.jobs).map_err(|error| Error::input(error.to_string()))?;
+    let core_sets = core_sets(&cores, request.jobs, limits::cpus(&limits))
+        .map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;
     readable(&methods, worker.path.as_deref())?;
     let probe = room::probe();
@@ -109,6 +112,7 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             jobs: request.jobs,
             core_sets,
             worker,
+            limits,
         },
         protocol,
         loaded,

@@ -7,7 +7,7 @@ use super::record::{Part, Role};
 use super::regular;
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::dataset::Family;
-use proctor_protocol::frozen::{Protocol, ThresholdPolicy};
+use proctor_protocol::frozen::{ExecutionLimits, Protocol, ThresholdPolicy};
 use proctor_protocol::method::{Method, MethodKind, Program};
 use proctor_protocol::object;
 use std::collections::BTreeSet;
@@ -53,6 +53,8 @@ pub struct Policy {
     pub core_sets: Vec<Vec<usize>>,
     /// The built-in worker.
     pub worker: WorkerBinary,
+    /// What a method may use besides its budget: the limits of the protocol, or stricter ones.
+    pub limits: ExecutionLimits,
 }
 
 /// The program that serves built-in methods.
@@ -118,6 +120,7 @@ impl Plan {
                 "jobs" => self.policy.jobs,
                 "core_sets" => self.policy.core_sets.clone(),
                 "worker" => worker,
+                "limits" => self.policy.limits.to_value(),
             },
             "machine" => self.machine.to_value(),
         }
@@ -161,6 +164,7 @@ impl Plan {
                     path: worker.value("path")?.as_str().map(PathBuf::from),
                     sha256: worker.text("sha256")?,
                 },
+                limits: limits_from(fields.value("policy")?, file)?,
             },
             machine: Machine {
                 host: machine.text("host")?,
@@ -203,6 +207,17 @@ impl Plan {
         })?;
         Self::from_value(&value, &path)
     }
+}
+
+/// The limits of a policy; plans of earlier versions have none.
+fn limits_from(policy: &Value, file: &Path) -> Result<ExecutionLimits, RecordError> {
+    let Some(limits) = policy.get("limits").and_then(Value::as_object) else {
+        return Ok(ExecutionLimits::default());
+    };
+    ExecutionLimits::read(limits, "policy.limits").map_err(|error| RecordError::Damaged {
+        path: file.to_path_buf(),
+        problem: error.to_string(),
+    })
 }
 
 fn path_text(path: &Path) -> String {

@@ -10,6 +10,7 @@ mod identities;
 mod interop;
 mod interrupt;
 mod irplag;
+mod limits;
 mod main_job;
 mod matheel_reads;
 mod merging;

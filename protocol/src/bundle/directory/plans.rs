@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Directory, below};
 use crate::bundle::Finding;
 use crate::canonical::{Limits, Value, canonical, float_text};
-use crate::frozen::Protocol;
+use crate::frozen::{ExecutionLimits, Limit, Protocol};
 use crate::input::read_json;
 
 const RULE: &str = "evidence";
@@ -34,6 +34,7 @@ pub(super) fn check(
             let id = plan.get("run_id").and_then(Value::as_str);
             let id = id.ok_or_else(|| Finding::new(RULE, &shown, "has no run_id"))?;
             run = Some(id.to_owned());
+            limits(&shown, &plan, protocol)?;
             let budget = protocol.max_method_seconds();
             let budget = (Value::from(budget), float_text(budget));
             let id = (Value::from(protocol.id()), protocol.id().to_owned());
@@ -59,4 +60,25 @@ pub(super) fn check(
         runs.push(run);
     }
     Ok(runs)
+}
+
+/// The limits of a run may be stricter than those of the protocol, and nothing else. Plans of earlier versions name none.
+fn limits(shown: &str, plan: &Value, protocol: &Protocol) -> Result<(), Finding> {
+    let policy = plan.get("policy").and_then(|policy| policy.get("limits"));
+    let Some(found) = policy.and_then(Value::as_object) else {
+        return Ok(());
+    };
+    let at = |key: &str| format!("{shown}: policy.limits.{key}");
+    let found = ExecutionLimits::read(found, "policy.limits")
+        .map_err(|error| Finding::new(RULE, shown, error.to_string()))?;
+    for limit in Limit::ALL {
+        let Some(allowed) = protocol.limits().get(limit) else {
+            continue;
+        };
+        if found.get(limit).is_none_or(|value| value > allowed) {
+            let problem = format!("is not within the {allowed} of the protocol");
+            return Err(Finding::new(RULE, at(limit.key()), problem));
+        }
+    }
+    Ok(())
 }
