@@ -33,7 +33,8 @@ pub(super) struct Refuse {
     pub(super) networks: bool,
     /// Reaching into other processes; needed without a pid namespace.
     pub(super) tracing: bool,
-    /// Choosing other cores.
+    /// Choosing other cores: the call does nothing and says it succeeded, so that honest programs that bind their threads
+    /// go on.
     pub(super) affinity: bool,
 }
 
@@ -86,6 +87,12 @@ fn compile_now(refuse: Refuse) -> Result<Vec<Vec<u8>>, String> {
     if !sockets.is_empty() {
         filters.push(program(sockets, libc::EAFNOSUPPORT)?);
     }
+    if refuse.affinity {
+        // An error would end programs that bind their threads (OpenMP, taskset). No error number is the answer of a call
+        // that succeeded, and the kernel has not done it.
+        let affinity = Rules::from([(libc::SYS_sched_setaffinity, Vec::new())]);
+        filters.push(program(affinity, 0)?);
+    }
     Ok(filters)
 }
 
@@ -131,9 +138,6 @@ fn unknown_calls(refuse: Refuse) -> Result<Rules, String> {
         ] {
             rules.insert(call, Vec::new());
         }
-    }
-    if refuse.affinity {
-        rules.insert(libc::SYS_sched_setaffinity, Vec::new());
     }
     Ok(rules)
 }
@@ -212,7 +216,7 @@ mod tests {
             affinity: true,
         };
         let filters = compile(all).unwrap();
-        assert_eq!(filters.len(), 2);
+        assert_eq!(filters.len(), 3);
         for filter in &filters {
             assert_eq!(filter.len() % INSTRUCTION_BYTES, 0);
             assert!(filter.len() / INSTRUCTION_BYTES < 4096);
@@ -221,6 +225,6 @@ mod tests {
             networks: true,
             ..nothing
         };
-        assert_eq!(compile(only_networks).unwrap(), filters[1..]);
+        assert_eq!(compile(only_networks).unwrap(), filters[1..2]);
     }
 }

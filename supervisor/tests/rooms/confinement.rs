@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::checks::{drive_with, open_directory, rungs};
 use crate::oracle::User;
+use crate::rogue::NOT_INSTALLED;
 
 /// All tests here.
 pub(crate) const TESTS: &[(&str, fn())] = &[
@@ -173,12 +174,21 @@ fn rogue() {
             "io_uring",
             "bpf",
             "clone_namespace",
-            "other_core",
             "trace_supervisor",
             "memory_of_supervisor",
         ] {
             failed(name);
         }
+        // Who binds itself to a core is told that it worked, and stays where it is.
+        worked("other_core");
+        for name in ["taskset", "python_affinity"] {
+            if told[name] == NOT_INSTALLED {
+                println!("skipped: {name}: {NOT_INSTALLED}");
+            } else {
+                worked(name);
+            }
+        }
+        assert_eq!(told["cores"], json!(["0"]), "{case}");
         let own_namespace = guard(&line, "file_system")["by"] == "mount namespace";
         assert_eq!(own_namespace, rung.has_pid_namespace(), "{case}");
         if own_namespace {

@@ -1,11 +1,12 @@
 //! A worker that tries everything it must not do, and tells on standard error what worked.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -72,6 +73,15 @@ pub(crate) fn attack() {
         "other_core",
         unix(sched_setaffinity(Pid::from_raw(0), &other)),
     );
+    let python = format!("import os; os.sched_setaffinity(0, {{{core}}})");
+    tell(
+        "taskset",
+        program("taskset", &["-c", &core.to_string(), "true"]),
+    );
+    tell(
+        "python_affinity",
+        program("python3", &["-S", "-c", &python]),
+    );
     let supervisor: i32 = std::env::var("SUPERVISOR").unwrap().parse().unwrap();
     tell(
         "signal_supervisor",
@@ -88,7 +98,8 @@ pub(crate) fn attack() {
         io(fs::read(format!("/proc/{supervisor}/environ"))),
     );
     told.insert("user".into(), json!(nix::unistd::geteuid().as_raw()));
-    told.insert("groups".into(), json!(groups()));
+    told.insert("groups".into(), json!(status("Groups:")));
+    told.insert("cores".into(), json!(status("Cpus_allowed_list:")));
     eprintln!("{}", Value::Object(told));
 }
 
@@ -100,10 +111,24 @@ fn unix<T>(result: Result<T, Errno>) -> Result<(), String> {
     result.map(drop).map_err(|error| error.to_string())
 }
 
-fn groups() -> Vec<String> {
+/// The result of a program that is not installed.
+pub(crate) const NOT_INSTALLED: &str = "not installed";
+
+/// An honest program.
+fn program(name: &str, arguments: &[&str]) -> Result<(), String> {
+    match Command::new(name).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(NOT_INSTALLED.into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The words of one line of what the kernel says of this process.
+fn status(field: &str) -> Vec<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("Groups:"));
-    line.unwrap()[7..]
+    let line = status.lines().find(|line| line.starts_with(field));
+    line.unwrap()[field.len()..]
         .split_whitespace()
         .map(ToOwned::to_owned)
         .collect()
