@@ -1,5 +1,7 @@
 //! The shell around the machine: one thread, one poll loop, and nothing that can wait without a bound.
 
+mod finish;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -7,20 +9,14 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use proctor_protocol::outcome::Outcome;
 use proctor_wire::ToWorker;
 
-use super::counted::explain;
 use super::feed::{Feed, Kind};
 use super::machine::{Action, Event, Machine};
 use super::stderr_log::StderrLog;
-use super::{Control, Ending, Exam, Facts, Progress, Stop, WaitStatus};
-use crate::room::{
-    Closed, Heard, Report, Room, RoomSpec, Rung, SETTLE, boottime_ns, monotonic_ns, readable_bytes,
-};
+use super::{Control, Ending, Exam, Progress, Stop, WaitStatus};
+use crate::room::{Heard, Report, Room, RoomSpec, SETTLE, monotonic_ns, readable_bytes};
 
-/// How long a killed room may take to be empty before it counts as unkillable.
-const EMPTY_BOUND: Duration = Duration::from_secs(5);
 /// How long the count of leaked processes may take beyond [`SETTLE`].
 const LEFT_BOUND: Duration = Duration::from_millis(500);
 /// Bytes read from one pipe in one turn.
@@ -464,110 +460,6 @@ impl Shell<'_> {
             self.told_items_at = now + PROGRESS_NS;
             self.exam.progress(Progress::Items { dataset, done });
         }
-    }
-
-    /// Empties the room and collects the facts.
-    fn finish(mut self, spec: &RoomSpec) -> Ending {
-        if self.killed_at.is_none() {
-            self.kill();
-        }
-        let Closed {
-            empty,
-            unkillable,
-            cpu,
-            counts,
-            scratch_left,
-        } = self.room.close(EMPTY_BOUND);
-        let emptied_at = monotonic_ns();
-        self.drain();
-        let output_cut = match self.stderr.take().map(|log| (log.total(), log.finish())) {
-            Some((total, cut)) => (total, cut.unwrap_or(total)),
-            None => (0, 0),
-        };
-        let (mut outcome, verdict_at) = self.machine.verdict().cloned().unwrap_or_else(|| {
-            let reason = "the attempt ended without a verdict".into();
-            (Outcome::Infrastructure(reason), emptied_at)
-        });
-        outcome = explain(outcome, &counts, &spec.limits);
-        if !empty && spec.containment != Some(Rung::K0) {
-            outcome = Outcome::Infrastructure(format!("unkillable: {}", list(&unkillable)));
-        }
-        let wall = verdict_at.saturating_sub(self.room.spawned_at);
-        let monotonic = monotonic_ns().saturating_sub(self.room.spawned_at);
-        let boottime = boottime_ns().saturating_sub(self.room.spawned_at_boottime);
-        // The two clocks are read one after the other; below a millisecond that is all there is to it.
-        let suspended = Some(boottime.saturating_sub(monotonic))
-            .filter(|difference| *difference > 1_000_000)
-            .unwrap_or(0);
-        let (leaked_processes, reaped_cpu) = self.left.unwrap_or((None, None));
-        let kill_delay = self
-            .killed_at
-            .filter(|_| self.machine.deadline_passed())
-            .map(|at| seconds(at.saturating_sub(self.deadline)));
-        Ending {
-            outcome,
-            facts: Facts {
-                leaked_processes,
-                leaked_pipe: self.leaked_pipe,
-                suspended_seconds: seconds(suspended),
-                late_rows: self.machine.late_rows,
-                output_cut: output_cut.1,
-                stdout_bytes: self.machine.stdout_bytes,
-                stderr_bytes: output_cut.0,
-                worker_error: self.machine.worker_error.clone(),
-                room_empty: empty,
-                emptying_seconds: seconds(emptied_at.saturating_sub(verdict_at)),
-                kill_delay_seconds: kill_delay,
-                scratch_left,
-                memory_kills: counts.memory_kills,
-                refused_processes: counts.refused_processes,
-            },
-            isolation: self.room.isolation.clone(),
-            wall_seconds: seconds(wall),
-            boottime_seconds: seconds(wall + suspended),
-            cpu_seconds: cpu
-                .map(|time| time.as_secs_f64())
-                .or_else(|| reaped_cpu.map(seconds)),
-            cpu_exact: cpu.is_some(),
-            peak_memory_bytes: counts.peak_memory,
-            wait_status: self.machine.wait_status,
-            worker: self.machine.worker.clone(),
-            checkpoints: self.machine.checkpoints,
-        }
-    }
-
-    /// Reads what is left in the pipes of an empty room, at most what a pipe holds.
-    fn drain(&mut self) {
-        let mut left = READ_BYTES;
-        while left > 0 && self.stderr_open {
-            match self.read_stderr() {
-                0 => break,
-                count => left = left.saturating_sub(count),
-            }
-        }
-        let mut left = READ_BYTES;
-        let now = monotonic_ns();
-        while left > 0 && self.stdout_open {
-            match self.read_stdout(READ_BYTES) {
-                0 => break,
-                count => left = left.saturating_sub(count),
-            }
-            while self.machine.next(now).is_some() {}
-        }
-    }
-}
-
-/// `12 (D), 13 (Z)`, the first twenty.
-fn list(processes: &[(i32, char)]) -> String {
-    let texts: Vec<String> = processes
-        .iter()
-        .take(20)
-        .map(|(pid, state)| format!("{pid} ({state})"))
-        .collect();
-    if texts.is_empty() {
-        "processes that cannot be seen".to_owned()
-    } else {
-        texts.join(", ")
     }
 }
 
