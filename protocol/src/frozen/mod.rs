@@ -66,7 +66,28 @@ impl DatasetEntry {
             .find(|(name, _)| name == table)
             .map_or(0, |(_, rows)| *rows)
     }
+
+    /// The files that tell the answers, links resolved: every table of its test and validation data that is there. A
+    /// table may be a link that leads out of the dataset's folder, so hiding the folder alone does not hide it.
+    pub fn answer_files(&self) -> Vec<PathBuf> {
+        [&self.path, &self.validation_path]
+            .into_iter()
+            .flatten()
+            .flat_map(|folder| TABLES.iter().map(|table| folder.join(table)))
+            .filter_map(|file| file.canonicalize().ok())
+            .collect()
+    }
 }
+
+/// Every file of a normalized dataset but its source texts.
+const TABLES: [&str; 6] = [
+    "corpus.csv",
+    "files.csv",
+    "metadata.json",
+    "pairs.csv",
+    "qrels.csv",
+    "queries.csv",
+];
 
 /// A frozen protocol that passed every check that needs no data.
 #[derive(Debug, Clone, PartialEq)]

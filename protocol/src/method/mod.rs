@@ -274,8 +274,13 @@ impl Method {
     /// Checks what a methods file says of a protocol: excluded datasets must exist.
     ///
     /// # Errors
-    /// An exclusion that names no dataset of the protocol.
+    /// An exclusion that names no dataset of the protocol, or a program that declares a file with the answers.
     pub fn check_against(&self, protocol: &Protocol) -> Result<(), MethodError> {
+        self.check_exclusions(protocol)?;
+        self.check_files(protocol)
+    }
+
+    fn check_exclusions(&self, protocol: &Protocol) -> Result<(), MethodError> {
         let known = |name: &str| protocol.datasets().iter().any(|entry| entry.name == name);
         match excluded_datasets(&self.configuration)?
             .into_iter()
@@ -296,6 +301,34 @@ impl Method {
                 Err(Refusal::new(member("dataset_exclusions", &name), problem).into())
             }
         }
+    }
+
+    /// Labels never enter a worker, so a program may not declare the tables of the benchmark, by whatever name.
+    fn check_files(&self, protocol: &Protocol) -> Result<(), MethodError> {
+        use std::os::unix::fs::MetadataExt as _;
+        let MethodKind::Program(program) = &self.kind else {
+            return Ok(());
+        };
+        let identity = |path: &PathBuf| {
+            let found = std::fs::metadata(path).ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        for entry in protocol.datasets() {
+            let answers: Vec<_> = entry.answer_files().iter().filter_map(identity).collect();
+            let declared = program.files.iter().chain([&program.executable]);
+            for file in declared {
+                if identity(file).is_some_and(|found| answers.contains(&found)) {
+                    let problem = format!(
+                        "method {:?} declares {}, a table of dataset {:?} with its answers; take it out",
+                        self.name,
+                        file.display(),
+                        entry.name
+                    );
+                    return Err(Refusal::new("files", problem).into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What a worker is told of the method: `{"kind": "builtin", "configuration": {...}}` or

@@ -180,6 +180,7 @@ fn answers(prepared: &Prepared) -> Vec<PathBuf> {
     for entry in prepared.protocol.datasets() {
         hidden.extend(entry.path.clone());
         hidden.extend(entry.validation_path.clone());
+        hidden.extend(entry.answer_files());
     }
     hidden
 }

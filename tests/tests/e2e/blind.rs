@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::args;
 use crate::support::bench::Bench;
 use crate::support::proctor;
 use crate::support::record::{Record, run_recorders};
@@ -180,4 +181,46 @@ fn the_order_hides_who_is_who_but_not_the_scores() {
         rows
     };
     assert_eq!(scores("good"), scores("other"));
+}
+
+#[test]
+fn an_answer_key_that_is_a_link_is_hidden_where_it_leads() {
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let key = outside.path().join("answers.csv");
+    let open = outside.path().join("open.txt");
+    std::fs::write(&open, "an open file\n").expect("written");
+    let bench = Bench::of(&repository().join("fixtures/manifest.json"), |manifest| {
+        let first = manifest["datasets"][0].clone();
+        let data = outside.path().join("data");
+        let source = Path::new(first["path"].as_str().expect("a path"));
+        for (name, bytes) in tree(source) {
+            let file = data.join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            std::fs::write(file, bytes).expect("written");
+        }
+        std::fs::rename(data.join("pairs.csv"), &key).expect("moved");
+        std::os::unix::fs::symlink(&key, data.join("pairs.csv")).expect("linked");
+        manifest["datasets"] = json!([first]);
+        manifest["datasets"][0]["path"] = json!(data);
+        manifest["execution_policy"]["max_method_seconds"] = json!(20);
+    });
+    let script = bench.path("spy.sh");
+    let names = [&open, &key].map(|path| path.display().to_string());
+    std::fs::write(&script, format!("cat {} >&2\n", names.join(" "))).expect("written");
+    let spy = json!({ "name": "spy", "command": ["sh", &script], "files": [&script] });
+    bench.run(&[spy]).exits(1);
+    let seen = std::fs::read_to_string(bench.stderr_log("spy")).expect("a log");
+    assert!(!seen.contains("label"), "{seen}");
+
+    let thief = json!({ "name": "thief", "command": ["sh", &script], "files": [&script, &key] });
+    let methods = bench.methods(&[thief]);
+    for command in [
+        args!["methods", &methods, "--protocol", bench.protocol()],
+        args!["run", bench.protocol(), &methods, "-o", bench.path("two")],
+    ] {
+        proctor::proctor(command)
+            .exits(2)
+            .says("answers.csv")
+            .says("take it out");
+    }
 }
