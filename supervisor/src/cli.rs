@@ -1,5 +1,6 @@
 //! The command line: words and options. What they do is in `command`.
 
+use crate::room::Rung;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
 use std::path::PathBuf;
@@ -157,6 +158,16 @@ pub struct Run {
     /// The worker for built-in methods; otherwise `$PROCTOR_WORKER`, or `proctor-worker` beside this program.
     #[arg(long, value_name = "FILE")]
     pub worker: Option<PathBuf>,
+    /// The containment rung of the rooms: K4, K3a, K3b, K1 or K0. The best one of this machine without it; K0, from which
+    /// processes can escape, only by this option.
+    #[arg(long, value_name = "RUNG")]
+    pub containment: Option<Rung>,
+    /// Refuse to run unless this machine gives what results for others demand; says what is missing and how to get it.
+    #[arg(long)]
+    pub official: bool,
+    /// Run all the same, and say in the bundle what was missing.
+    #[arg(long, requires = "official")]
+    pub allow_degraded: bool,
     /// What a method may use, where that is less than the protocol allows.
     #[command(flatten)]
     pub limits: Limits,

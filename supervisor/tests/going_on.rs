@@ -31,6 +31,9 @@ fn a_method_whose_records_cannot_be_kept_does_not_end_the_run() {
         basename: "board".into(),
         worker: None,
         limits: proctor_protocol::frozen::ExecutionLimits::default(),
+        containment: None,
+        official: false,
+        allow_degraded: false,
     });
     let prepared = match prepared {
         Ok(prepared) => prepared,

@@ -5,9 +5,11 @@ use crate::error::{Error, Exit};
 use crate::render::output;
 use crate::render::progress::ranges;
 use crate::render::table::{Align, Table};
-use crate::room::{self, Guard};
+use crate::room::{self, Guard, remedy};
 use crate::run::{host, worker};
+use proctor_protocol::canonical::Value;
 use proctor_protocol::object;
+use std::fmt::Write;
 
 pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
     let probe = room::probe();
@@ -24,6 +26,12 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
             "cores" => cores,
             "worker" => object! { "path" => path, "problem" => problem },
             "rooms" => probe.to_value(),
+            "remedies" => remedies(&probe)
+                .into_iter()
+                .map(|(name, reason, remedy)| {
+                    object! { "name" => name, "reason" => reason, "remedy" => remedy }
+                })
+                .collect::<Vec<Value>>(),
         })?;
         return Ok(verdict(&probe));
     }
@@ -44,12 +52,19 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
         || "no room that can be emptied for sure; runs are refused here".to_owned(),
         |rung| format!("{rung} ({})", rung.meaning()),
     );
+    let mut missing = String::new();
+    for (name, reason, remedy) in remedies(&probe) {
+        let _ = write!(
+            missing,
+            "\n{name} is missing: {reason}\n  to get it: {remedy}\n"
+        );
+    }
     let worker = match worker {
         Ok(path) => path.display().to_string(),
         Err(error) => error.to_string(),
     };
     output::print(&format!(
-        "machine: {} {} {}, {}\ncores: {}\nworker: {worker}\nrooms on this machine, best first:\n\n{}\nused for runs: {best}\n",
+        "machine: {} {} {}, {}\ncores: {}\nworker: {worker}\nrooms on this machine, best first:\n\n{}\nused for runs: {best}\n{missing}",
         machine.system,
         machine.release,
         machine.architecture,
@@ -58,6 +73,30 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
         table.text(),
     ))?;
     Ok(verdict(&probe))
+}
+
+/// What is missing here, why, and what would give it: rungs, then protections of the rung that is used.
+fn remedies(probe: &room::Probe) -> Vec<(String, String, String)> {
+    let mut missing = Vec::new();
+    for (rung, guard) in &probe.rungs {
+        if let Guard::Unavailable(reason) = guard {
+            let remedy = remedy::for_rung(*rung);
+            missing.push((rung.name().to_owned(), reason.clone(), remedy));
+        }
+    }
+    for (name, guard) in &probe.isolation.guards {
+        let reason = match guard {
+            Guard::Unavailable(reason) => reason.clone(),
+            Guard::Enforced(by) if by.starts_with("RLIMIT_AS") => {
+                format!("only by {by}, which an official run does not accept")
+            }
+            _ => continue,
+        };
+        if let Some(remedy) = remedy::for_guard(name) {
+            missing.push(((*name).to_owned(), reason, remedy));
+        }
+    }
+    missing
 }
 
 fn verdict(probe: &room::Probe) -> Exit {

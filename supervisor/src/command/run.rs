@@ -9,6 +9,7 @@ use crate::render::results::{self, Place};
 use crate::render::table::{Align, Table};
 use crate::render::{brief, output, plain, seconds};
 use crate::room::sweep_stale_rooms;
+use crate::run::preflight::refuse_degraded;
 use crate::run::signals::{self, Stop};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
 use crate::run::{limits, scratch, worker};
@@ -25,7 +26,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         signals::listen(&stop)
             .map_err(|error| Error::Infrastructure(format!("cannot listen to signals: {error}")))?;
     }
-    let prepared = prepare(&Request {
+    let mut prepared = prepare(&Request {
         protocol: args.protocol.clone(),
         methods: args.methods.clone(),
         output: args.output.clone(),
@@ -34,6 +35,9 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         basename: args.basename.clone(),
         worker: args.worker.clone(),
         limits: args.limits.asked(),
+        containment: args.containment,
+        official: args.official,
+        allow_degraded: args.allow_degraded,
     })?;
     tell_stem(&args.basename)?;
     tell_unset(&prepared);
@@ -46,7 +50,18 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
     if stop.asked() {
         return Ok(Exit::Interrupted);
     }
-    sweep();
+    let left = sweep();
+    if args.official {
+        if !args.allow_degraded {
+            refuse_degraded(&left)?;
+        }
+        prepared.policy.degraded.extend(left);
+    }
+    for lacking in &prepared.policy.degraded {
+        output::tell(&plain(&format!(
+            "warning: not as an official run must be: {lacking}"
+        )));
+    }
     run(&prepared, &stop, args.report.json)
 }
 
@@ -78,8 +93,16 @@ fn tell_unset(prepared: &Prepared) {
 }
 
 /// Empties the rooms that supervisors which were killed left behind: what still runs in them would disturb the run.
-fn sweep() {
+/// What could not be taken away.
+fn sweep() -> Vec<String> {
+    let mut left = Vec::new();
     for room in sweep_stale_rooms() {
+        if !room.removed {
+            left.push(format!(
+                "clean machine: the room {} of an earlier run could not be removed; end its processes as root, or restart the machine",
+                plain(&room.name)
+            ));
+        }
         if room.survivors > 0 {
             output::tell(&format!(
                 "ended {} processes that a supervisor which was killed left behind (run {})",
@@ -98,6 +121,7 @@ fn sweep() {
             ),
         });
     }
+    left
 }
 
 fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error> {
@@ -146,7 +170,7 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
 
 fn dry_run(prepared: &Prepared, json: bool) -> Result<(), Error> {
     let protocol = &prepared.protocol;
-    let rung = prepared.probe.best().map_or("none", |rung| rung.name());
+    let rung = prepared.rung.name();
     if json {
         let methods: Vec<Value> = prepared
             .methods
@@ -167,6 +191,8 @@ fn dry_run(prepared: &Prepared, json: bool) -> Result<(), Error> {
             "budget_seconds" => prepared.policy.budget_seconds,
             "core_sets" => prepared.policy.core_sets.clone(),
             "containment" => rung,
+            "mode" => prepared.policy.mode(),
+            "degraded" => prepared.policy.degraded.clone(),
             "output" => prepared.run.root().display().to_string(),
         });
     }

@@ -68,6 +68,13 @@ pub(super) fn stricter(plan: &Plan) -> Vec<&'static str> {
     limits::stricter(plan.protocol.limits(), &plan.policy.limits)
 }
 
+/// The demands of an official run that were not met, by name. Their remedies name places of the machine.
+pub(super) fn lacking(plan: &Plan) -> Vec<&str> {
+    let name = |line: &'_ String| line.split(';').next().unwrap_or(line).len();
+    let lines = plan.policy.degraded.iter();
+    lines.map(|line| &line[..name(line)]).collect()
+}
+
 fn plan_evidence(plan: &Plan) -> Value {
     let method = |method: &Method| {
         object! { "name" => method.name.as_str(), "id" => method.id.as_str() }
@@ -88,6 +95,8 @@ fn plan_evidence(plan: &Plan) -> Value {
             "grace_seconds" => limits::grace(&plan.policy.limits).as_secs_f64(),
             "limits" => plan.policy.limits.to_value(),
             "stricter_than_protocol" => stricter(plan),
+            "mode" => plan.policy.mode(),
+            "degraded" => lacking(plan),
             "jobs" => plan.policy.jobs,
             "core_sets" => plan.policy.core_sets.clone(),
         },

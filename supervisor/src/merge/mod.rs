@@ -207,6 +207,8 @@ fn reproducibility(plan: &Plan) -> Value {
             "worker_sha256" => builtin.then_some(plan.policy.worker.sha256.as_str()),
             "limits" => plan.policy.limits.to_value(),
             "stricter_than_protocol" => evidence::stricter(plan),
+            "mode" => plan.policy.mode(),
+            "degraded" => evidence::lacking(plan),
         },
     }
 }

@@ -50,6 +50,8 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
             jobs: 1,
             core_sets: vec![vec![0]],
             limits: proctor_protocol::frozen::ExecutionLimits::default(),
+            official: false,
+            degraded: Vec::new(),
             worker: WorkerBinary {
                 path: None,
                 sha256: String::new(),

@@ -107,8 +107,11 @@ pub(super) fn namespaces(rung: Rung) -> Namespaces {
     }
 }
 
-/// Makes a room on this rung with a program that never ends, and empties it; once for each rung.
-fn trial(rung: Rung) -> Result<Isolation, String> {
+/// Makes a room on this rung with a program that never ends, and empties it; once for each rung. What the room had.
+///
+/// # Errors
+/// Why there is no such room here.
+pub fn trial(rung: Rung) -> Result<Isolation, String> {
     tried(rung).map(|(_, isolation)| isolation)
 }
 

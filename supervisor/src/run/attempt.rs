@@ -104,7 +104,7 @@ impl Desk {
             &self.dir,
         )?;
         let room = RoomSpec {
-            containment: prepared.probe.best(),
+            containment: Some(prepared.rung),
             hidden: answers(prepared),
             ..self.room(plan, method, cores)
         };

@@ -6,6 +6,7 @@ pub mod handshake;
 pub mod host;
 pub mod limits;
 pub mod live;
+pub mod official;
 pub mod preflight;
 pub mod scratch;
 pub mod signals;

@@ -2,11 +2,11 @@
 //! cannot hold the result. Nothing is written here.
 
 use super::handshake::greet;
-use super::{host, limits, worker};
+use super::{host, limits, official, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
 use crate::render::{brief, plain};
-use crate::room::{self, Probe};
+use crate::room::{self, Isolation, Rung};
 use crate::rundir::RunDir;
 use crate::rundir::plan::{Policy, WorkerBinary, parts};
 use crate::rundir::{durable, regular};
@@ -36,6 +36,12 @@ pub struct Request {
     pub worker: Option<PathBuf>,
     /// Limits, stricter than those of the protocol.
     pub limits: ExecutionLimits,
+    /// The rung of the rooms; the best one of this machine without it.
+    pub containment: Option<Rung>,
+    /// Whether the machine must give what an official run demands.
+    pub official: bool,
+    /// Whether it runs all the same where the machine does not.
+    pub allow_degraded: bool,
 }
 
 /// A run that may start.
@@ -53,8 +59,8 @@ pub struct Prepared {
     pub run: RunDir,
     /// Base name of the bundle's files.
     pub basename: String,
-    /// What isolation this machine gives.
-    pub probe: Probe,
+    /// The rung of its rooms.
+    pub rung: Rung,
 }
 
 /// Checks a request, cheapest things first.
@@ -88,19 +94,21 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
         .map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;
     readable(&methods, worker.path.as_deref())?;
-    let probe = room::probe();
-    if probe.best().is_none() {
-        return Err(Error::Infrastructure(
-            "this machine gives no room that can be emptied for sure; `proctor doctor` says why"
-                .into(),
-        ));
+    let (rung, isolation) = containment(request.containment)?;
+    let degraded = if request.official {
+        official::shortfalls(rung, &isolation, &limits)
+    } else {
+        Vec::new()
+    };
+    if !request.allow_degraded {
+        refuse_degraded(&degraded)?;
     }
     if let Some(program) = &worker.path {
         for method in methods
             .iter()
             .filter(|method| method.kind == MethodKind::Builtin)
         {
-            greet(program, method, &core_sets[0], probe.best())?;
+            greet(program, method, &core_sets[0], Some(rung))?;
         }
     }
     let loaded = protocol
@@ -113,14 +121,51 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             core_sets,
             worker,
             limits,
+            official: request.official,
+            degraded,
         },
         protocol,
         loaded,
         methods,
         run,
         basename: request.basename.clone(),
-        probe,
+        rung,
     })
+}
+
+/// The rung to use, and what a room on it has.
+fn containment(forced: Option<Rung>) -> Result<(Rung, Isolation), Error> {
+    if let Some(rung) = forced {
+        return match room::trial(rung) {
+            Ok(isolation) => Ok((rung, isolation)),
+            Err(reason) => Err(Error::input(format!(
+                "--containment {rung}: this machine does not give it: {reason}; {}",
+                room::remedy::for_rung(rung)
+            ))),
+        };
+    }
+    let probe = room::probe();
+    match probe.best() {
+        Some(rung) => Ok((rung, probe.isolation)),
+        None => Err(Error::Infrastructure(
+            "this machine gives no room that can be emptied for sure; `proctor doctor` says why"
+                .into(),
+        )),
+    }
+}
+
+/// Refuses an official run for what it lacks.
+///
+/// # Errors
+/// It lacks something.
+pub fn refuse_degraded(lacking: &[String]) -> Result<(), Error> {
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "nothing was started: --official demands what is missing here\n  {}\n--allow-degraded runs all the same and says so in the bundle",
+        lacking.join("\n  ")
+    )))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

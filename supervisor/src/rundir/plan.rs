@@ -55,6 +55,21 @@ pub struct Policy {
     pub worker: WorkerBinary,
     /// What a method may use besides its budget: the limits of the protocol, or stricter ones.
     pub limits: ExecutionLimits,
+    /// Whether the run was asked to be official.
+    pub official: bool,
+    /// What of the demands of an official run was not met, with remedies; it ran all the same.
+    pub degraded: Vec<String>,
+}
+
+impl Policy {
+    /// `local`, `official`, or `degraded` for an official run that lacks something.
+    pub fn mode(&self) -> &'static str {
+        match (self.official, self.degraded.is_empty()) {
+            (false, _) => "local",
+            (true, true) => "official",
+            (true, false) => "degraded",
+        }
+    }
 }
 
 /// The program that serves built-in methods.
@@ -121,6 +136,8 @@ impl Plan {
                 "core_sets" => self.policy.core_sets.clone(),
                 "worker" => worker,
                 "limits" => self.policy.limits.to_value(),
+                "official" => self.policy.official,
+                "degraded" => self.policy.degraded.clone(),
             },
             "machine" => self.machine.to_value(),
         }
@@ -165,6 +182,15 @@ impl Plan {
                     sha256: worker.text("sha256")?,
                 },
                 limits: limits_from(fields.value("policy")?, file)?,
+                official: fields
+                    .value("policy")?
+                    .get("official")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(false),
+                degraded: match fields.value("policy")?.get("degraded") {
+                    Some(_) => policy.texts("degraded")?,
+                    None => Vec::new(),
+                },
             },
             machine: Machine {
                 host: machine.text("host")?,

@@ -14,6 +14,7 @@ mod limits;
 mod main_job;
 mod matheel_reads;
 mod merging;
+mod official;
 mod places;
 mod refusals;
 mod reports;
