@@ -313,6 +313,36 @@ fn scores_that_are_left_out_are_missed() {
 }
 
 #[test]
+fn validation_scores_that_are_left_out_are_missed() {
+    let bundle = bundle();
+    fs::remove_dir_all(bundle.path.join("evidence/validation")).unwrap();
+    bundle.refused(&["bundle.json: evidence", "full", "partial"]);
+    bundle.edit_json("bundle.json", |about| set(about, "evidence", "partial"));
+    let notes = bundle.judged().unwrap();
+    assert!(notes[0].contains("evidence: partial"), "{notes:?}");
+
+    // One file is enough, and so is a checkpoint that is left out beside it.
+    let bundle = self::bundle();
+    let folder = bundle.path.join("evidence/validation");
+    let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap();
+    fs::remove_file(file.path()).unwrap();
+    bundle.refused(&["bundle.json: evidence", "full", "partial"]);
+
+    let bundle = self::bundle();
+    fs::remove_dir_all(bundle.path.join("evidence/validation")).unwrap();
+    for method in 0..2 {
+        bundle.edit_json(&bundle.record(method), |record| {
+            let checkpoints = member(record, "checkpoints");
+            let kept = checkpoints.as_array().unwrap().iter();
+            let kept = kept.filter(|one| one.get("role") == Some(&"test".into()));
+            let kept = kept.cloned().collect::<Vec<Value>>();
+            set(record, "checkpoints", kept);
+        });
+    }
+    bundle.refused(&["bundle.json: evidence", "full", "partial"]);
+}
+
+#[test]
 fn score_files_are_those_of_the_checkpoints() {
     let bundle = bundle();
     bundle.edit_json(&bundle.record(1), |record| {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use proctor_wire::Family;
 use rayon::prelude::*;
 
 use super::scores::{self, Promise};
@@ -10,7 +11,7 @@ use super::{Directory, Evidence, below, entries, name};
 use crate::bundle::Finding;
 use crate::bundle::score::ScoreArtifact;
 use crate::canonical::{Limits, Value, canonical, float_text};
-use crate::frozen::Protocol;
+use crate::frozen::{DatasetEntry, Protocol, ThresholdPolicy};
 use crate::input::read_json;
 use crate::outcome::Outcome;
 use crate::report::{Row, Status};
@@ -104,6 +105,7 @@ pub(super) fn check(
     }
     let methods = Methods::of(directory);
     let score_files = scores::listed(directory)?;
+    let validation_files = scores::of_validation(folders)?;
     if let Some((id, records)) = records
         .iter()
         .find(|(id, _)| !methods.rows.contains_key(id.as_str()))
@@ -126,6 +128,7 @@ pub(super) fn check(
                     entry,
                     rows,
                     score_files: &score_files,
+                    validation_files: &validation_files,
                 }
                 .check(records)?;
                 promises.extend(of_method);
@@ -198,6 +201,8 @@ struct Judged<'a> {
     rows: &'a [&'a Row],
     /// Names of the score files.
     score_files: &'a BTreeSet<String>,
+    /// Names of the files of validation scores.
+    validation_files: &'a BTreeSet<String>,
 }
 
 impl Judged<'_> {
@@ -293,7 +298,8 @@ impl Judged<'_> {
             )?;
         }
         let promises = self.check_rows(record)?;
-        Ok((self.has_score_files(), promises))
+        let whole = self.has_score_files() && self.has_validation_files(&promises);
+        Ok((whole, promises))
     }
 
     fn check_started(&self, record: &Record) -> Result<(), Finding> {
@@ -318,17 +324,35 @@ impl Judged<'_> {
 
     /// True when every dataset with scores has its score file.
     fn has_score_files(&self) -> bool {
-        self.rows
-            .iter()
-            .filter(|row| row.sample_count > 0)
-            .all(|row| {
-                let datasets = self.protocol.datasets().iter();
-                let mut named = datasets.filter(|entry| *entry.name == *row.dataset_name);
-                named.next().is_some_and(|entry| {
-                    self.score_files
-                        .contains(&ScoreArtifact::file_name(entry, self.id))
-                })
-            })
+        self.every_scored(|entry| {
+            self.score_files
+                .contains(&ScoreArtifact::file_name(entry, self.id))
+        })
+    }
+
+    /// True when every dataset with scores whose threshold was calibrated has the scores it was calibrated on, and the
+    /// checkpoint of them. A method that ended before its test scores has no threshold, and needs neither.
+    fn has_validation_files(&self, promises: &[Promise]) -> bool {
+        if *self.protocol.threshold() != ThresholdPolicy::ValidationF1 {
+            return true;
+        }
+        self.every_scored(|entry| {
+            let file = ScoreArtifact::validation_file_name(entry, self.id);
+            let promised = |promise: &Promise| promise.validation && promise.file == file;
+            entry.family != Family::Pair
+                || (promises.iter().any(promised) && self.validation_files.contains(&file))
+        })
+    }
+
+    /// True when `is` holds for every dataset that the method has scores of.
+    fn every_scored(&self, is: impl Fn(&DatasetEntry) -> bool) -> bool {
+        let mut scored = self.rows.iter().filter(|row| row.sample_count > 0);
+        scored.all(|row| {
+            let mut datasets = self.protocol.datasets().iter();
+            datasets
+                .find(|entry| *entry.name == *row.dataset_name)
+                .is_some_and(&is)
+        })
     }
 
     /// Every dataset with scores has its checkpoint, with its seconds. Gives what the checkpoints say of score files.

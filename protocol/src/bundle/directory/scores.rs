@@ -11,6 +11,8 @@ use crate::canonical::Value;
 const RULE: &str = "evidence";
 /// The folder of score files.
 const SCORES: &str = "scores";
+/// The folder of validation scores, in each folder of evidence.
+pub(super) const VALIDATION: &str = "validation";
 
 /// The names of the score files that are there, each of which the payload must list.
 pub(super) fn listed(directory: &Directory<'_>) -> Result<BTreeSet<String>, Finding> {
@@ -29,6 +31,16 @@ pub(super) fn listed(directory: &Directory<'_>) -> Result<BTreeSet<String>, Find
             return Err(Finding::new("score_artifacts", shown, problem));
         }
         there.insert(name(&path).to_owned());
+    }
+    Ok(there)
+}
+
+/// The names of the files of validation scores that are there.
+pub(super) fn of_validation(folders: &[PathBuf]) -> Result<BTreeSet<String>, Finding> {
+    let mut there = BTreeSet::new();
+    for folder in folders {
+        let paths = entries(&folder.join(VALIDATION))?;
+        there.extend(paths.iter().map(|path| name(path).to_owned()));
     }
     Ok(there)
 }
@@ -53,7 +65,7 @@ impl Promise {
     pub(super) fn check(&self, root: &Path, folders: &[PathBuf]) -> Result<(), Finding> {
         let path = if self.validation {
             let places = folders.iter();
-            let mut places = places.map(|folder| folder.join("validation").join(&self.file));
+            let mut places = places.map(|folder| folder.join(VALIDATION).join(&self.file));
             places.find(|path| path.exists())
         } else {
             Some(root.join(SCORES).join(&self.file)).filter(|path| path.exists())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use proctor_wire::Family;
 
+use super::scores::VALIDATION;
 use super::{Directory, below};
 use crate::bundle::Finding;
 use crate::bundle::score::{ScoreArtifact, read_pair_scores};
@@ -39,7 +40,7 @@ pub(super) fn check(
             let name = ScoreArtifact::validation_file_name(entry, &row.algorithm_id);
             let file = folders
                 .iter()
-                .map(|folder| folder.join("validation").join(&name));
+                .map(|folder| folder.join(VALIDATION).join(&name));
             let Some(path) = file.into_iter().find(|path| path.exists()) else {
                 continue;
             };
