@@ -65,7 +65,11 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
     let mut published = vec![executable.base_name.clone()];
     for (at, argument) in arguments.iter().enumerate() {
         let field = index(&member(field, "command"), at + 1);
-        if let Some(file) = declared(argument, &files, &field)? {
+        let file = match declared(argument, &files, &field)? {
+            None => declared_elsewise(argument, &files, &field, base)?,
+            found => found,
+        };
+        if let Some(file) = file {
             resolved.push(file.path_text.clone());
             published.push(file.base_name.to_owned());
         } else if !argument.is_empty() && base.join(argument).is_file() {
@@ -205,9 +209,45 @@ fn declared<'f, 'a>(
         .iter()
         .find(|file| file.text == argument || file.path_text == argument);
     let file = exact.or_else(|| files.iter().find(|file| file.base_name == argument));
-    let Some(file) = file else {
+    file.map(|file| unambiguous(file, argument, files, field))
+        .transpose()
+}
+
+/// The declared file that an argument means under another spelling: through `..`, a link, or as an absolute path. Only
+/// arguments are looked at like this: an interpreter behind a link goes by the name of the link.
+fn declared_elsewise<'f, 'a>(
+    argument: &str,
+    files: &'f [Declared<'a>],
+    field: &str,
+    base: &Path,
+) -> Result<Option<&'f Declared<'a>>, Refusal> {
+    if argument.is_empty() {
+        return Ok(None);
+    }
+    let path = base.join(argument);
+    let Ok(real) = path.canonicalize() else {
         return Ok(None);
     };
+    let same: Vec<_> = files
+        .iter()
+        .filter(|file| file.path.canonicalize().is_ok_and(|path| path == real))
+        .collect();
+    // A file may be declared under its own name and that of a link to it.
+    let named = same
+        .iter()
+        .find(|file| path.file_name() == Some(file.base_name.as_ref()));
+    let file = named.or(same.first()).copied();
+    file.map(|file| unambiguous(file, argument, files, field))
+        .transpose()
+}
+
+/// Refuses a file whose base name another declared file has.
+fn unambiguous<'f, 'a>(
+    file: &'f Declared<'a>,
+    argument: &str,
+    files: &[Declared<'a>],
+    field: &str,
+) -> Result<&'f Declared<'a>, Refusal> {
     // The identity holds base names only, so two files of one name could be swapped unseen.
     if files
         .iter()
@@ -223,7 +263,7 @@ fn declared<'f, 'a>(
             ),
         ));
     }
-    Ok(Some(file))
+    Ok(file)
 }
 
 struct Executable {

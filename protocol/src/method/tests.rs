@@ -426,6 +426,56 @@ fn the_identity_of_a_program_is_its_content_not_its_place() {
 }
 
 #[test]
+fn a_declared_file_may_be_spelled_in_several_ways() {
+    let folder = programs();
+    let read_from = |base: &Path, argument: &str| {
+        let list = Value::Array(vec![object! {
+            "command" => vec!["./worker.sh", argument],
+            "files" => vec!["data.txt"],
+        }]);
+        methods_from_value(&list, base).map(|mut methods| methods.remove(0))
+    };
+    let plain = read_from(folder.path(), "data.txt").expect("sound");
+    let roundabout = folder.path().join("lib/..");
+    let real = folder.path().canonicalize().expect("there");
+    let absolute = real.join("data.txt");
+    let absolute = absolute.to_str().expect("UTF-8");
+    std::os::unix::fs::symlink("data.txt", folder.path().join("alias.txt")).expect("linked");
+    for (base, argument) in [
+        (roundabout.as_path(), absolute),
+        (folder.path(), "lib/../data.txt"),
+        (folder.path(), "alias.txt"),
+    ] {
+        let method = read_from(base, argument).expect(argument);
+        assert_eq!(method.configuration, plain.configuration, "{argument}");
+        assert_eq!(method.id, plain.id, "{argument}");
+        let MethodKind::Program(program) = &method.kind else {
+            panic!("{:?}", method.kind)
+        };
+        assert_eq!(Path::new(&program.command[1]), base.join("data.txt"));
+    }
+    let other = real.join("lib/data.txt");
+    let other = other.to_str().expect("UTF-8");
+    let error = read_from(&roundabout, other).expect_err("another file");
+    assert!(error.to_string().contains("not declared"), "{error}");
+}
+
+#[test]
+fn a_declared_executable_keeps_its_own_name() {
+    let folder = programs();
+    std::os::unix::fs::symlink("worker.sh", folder.path().join("alias")).expect("linked");
+    let list = Value::Array(vec![object! {
+        "command" => vec!["./alias"],
+        "files" => vec!["worker.sh"],
+    }]);
+    let method = methods_from_value(&list, folder.path())
+        .expect("sound")
+        .remove(0);
+    let command = method.configuration.get("command");
+    assert_eq!(command, Some(&Value::from(vec!["alias"])));
+}
+
+#[test]
 fn a_program_the_kernel_would_not_start_is_refused() {
     let folder = programs();
     let refused = |command: Vec<&str>| {
