@@ -2,7 +2,7 @@
 //! cannot hold the result. Nothing is written here.
 
 use super::handshake::greet;
-use super::{host, limits, official, worker};
+use super::{host, limits, official, scratch, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
 use crate::render::{brief, plain};
@@ -94,6 +94,7 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
         .map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;
     readable(&methods, worker.path.as_deref())?;
+    scratch::usable().map_err(Error::input)?;
     let (rung, isolation) = containment(request.containment)?;
     let degraded = if request.official {
         official::shortfalls(rung, &isolation, &limits)

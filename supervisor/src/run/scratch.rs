@@ -1,5 +1,6 @@
 //! Where the scratch directories of rooms lie, and what becomes of those whose supervisor was killed.
 
+use crate::render::brief;
 use crate::room::remove_tree;
 use crate::rundir::Supervisor;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +15,28 @@ const REMOVAL: Duration = Duration::from_secs(20);
 /// The folder that holds them.
 pub fn root() -> PathBuf {
     std::path::absolute(std::env::temp_dir()).unwrap_or_else(|_| PathBuf::from("/tmp"))
+}
+
+/// Tries to make a directory in that folder.
+///
+/// # Errors
+/// It cannot be made; the text names the folder and where it is set.
+pub fn usable() -> Result<(), String> {
+    let root = root();
+    let tried = tempfile::Builder::new().prefix(&prefix()).tempdir_in(&root);
+    tried.map(drop).map_err(|error| {
+        let set = if std::env::var_os("TMPDIR").is_some() {
+            "TMPDIR "
+        } else {
+            ""
+        };
+        // The kind alone: the whole error would name the directory of the trial.
+        format!(
+            "{set}{}: no scratch directory can be made there: {}; set TMPDIR to a directory that exists and can be written",
+            brief(&root.display().to_string()),
+            error.kind()
+        )
+    })
 }
 
 /// How the name of a scratch directory of this supervisor begins: it says whose it is, so that it can be taken away when

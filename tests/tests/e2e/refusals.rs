@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::support::bench::Bench;
-use crate::support::proctor::{Done, proctor};
+use crate::support::proctor::{self, Done, proctor};
 use crate::support::{json, repository, shared, skip, write_json};
 
 /// Refused, in one line that names this.
@@ -325,6 +325,22 @@ fn what_the_workers_user_cannot_read_stops_the_run() {
     refuses(bench.run(&[good.clone()]), "rogue-good: the worker runs");
     shut(&bench.path("rogue-good"), 0o755);
     bench.run(&[good]).exits(0);
+}
+
+#[test]
+fn a_temporary_directory_that_is_not_there_stops_the_run() {
+    let bench = Bench::fixtures(2.0);
+    let methods = bench.methods(&[json!("Jaro")]);
+    let file = bench.path("file");
+    std::fs::write(&file, "x").expect("a file");
+    for temporary in [bench.path("gone"), file] {
+        let args = args!["run", bench.protocol(), &methods, "-o", bench.run_dir()];
+        let mut run = proctor::command(args);
+        run.env("TMPDIR", &temporary);
+        let named = format!("TMPDIR {}: ", temporary.display());
+        refuses(proctor::finish(run), &named);
+        assert!(!bench.run_dir().exists(), "nothing may be started");
+    }
 }
 
 #[test]
