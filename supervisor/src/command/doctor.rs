@@ -6,12 +6,14 @@ use crate::render::output;
 use crate::render::progress::ranges;
 use crate::render::table::{Align, Table};
 use crate::room::{self, Guard, remedy};
-use crate::run::{host, worker};
+use crate::run::{host, scratch, worker};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::object;
 use std::fmt::Write;
 
 pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
+    // Without a place for scratch directories no room can be tried, and that would say nothing of the machine.
+    scratch::usable().map_err(Error::input)?;
     let probe = room::probe();
     let cores = host::usable_cores().unwrap_or_default();
     let worker = worker::find(None);
@@ -64,15 +66,38 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
         Err(error) => error.to_string(),
     };
     output::print(&format!(
-        "machine: {} {} {}, {}\ncores: {}\nworker: {worker}\nrooms on this machine, best first:\n\n{}\nused for runs: {best}\n{missing}",
+        "machine: {} {} {}, {}\ncores: {}\nworker: {worker}\nrooms on this machine, best first:\n\n{}{}\nused for runs: {best}\n{missing}",
         machine.system,
         machine.release,
         machine.architecture,
         machine.processor,
         ranges(&cores),
         table.text(),
+        protections(&probe.isolation),
     ))?;
     Ok(verdict(&probe))
+}
+
+/// What a room on the best rung protects, by what means, or why not; nothing when there is no room.
+fn protections(isolation: &room::Isolation) -> String {
+    let Some(rung) = isolation.containment else {
+        return String::new();
+    };
+    let mut table = Table::new([
+        ("protection", Align::Left),
+        ("here", Align::Left),
+        ("by what means, or why not", Align::Left),
+    ]);
+    for (name, guard) in &isolation.guards {
+        let (state, why) = match guard {
+            Guard::Enforced(by) => ("enforced", by.as_str()),
+            Guard::Unavailable(reason) => ("unavailable", reason.as_str()),
+            Guard::Off => ("off", ""),
+            Guard::Unknown => ("unknown", ""),
+        };
+        table.row([(*name).to_owned(), state.to_owned(), why.to_owned()]);
+    }
+    format!("\nprotections of a room on {rung}:\n\n{}", table.text())
 }
 
 /// What is missing here, why, and what would give it: rungs, then protections of the rung that is used.

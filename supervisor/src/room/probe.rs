@@ -4,6 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::sched_getcpu;
 use proctor_protocol::canonical::{Object, Value};
 use proctor_protocol::object;
 
@@ -176,6 +177,8 @@ fn try_room(rung: Rung, own: &Namespaces) -> Result<Isolation, String> {
     // Every limit is asked for, so that the answer says by which means it would be kept.
     spec.limits.memory_bytes = Some(1 << 30);
     spec.limits.output_bytes = Some(1 << 20);
+    // Any core of ours does.
+    spec.cores = sched_getcpu().into_iter().collect();
     let mut room = Room::open_with(&spec, rung, own).map_err(|error| error.to_string())?;
     let started = await_start(&mut room);
     let isolation = room.isolation.clone();

@@ -334,11 +334,13 @@ fn a_temporary_directory_that_is_not_there_stops_the_run() {
     let file = bench.path("file");
     std::fs::write(&file, "x").expect("a file");
     for temporary in [bench.path("gone"), file] {
-        let args = args!["run", bench.protocol(), &methods, "-o", bench.run_dir()];
-        let mut run = proctor::command(args);
-        run.env("TMPDIR", &temporary);
-        let named = format!("TMPDIR {}: ", temporary.display());
-        refuses(proctor::finish(run), &named);
+        let run = args!["run", bench.protocol(), &methods, "-o", bench.run_dir()];
+        for args in [run, args!["doctor"]] {
+            let mut command = proctor::command(args);
+            command.env("TMPDIR", &temporary);
+            let named = format!("TMPDIR {}: ", temporary.display());
+            refuses(proctor::finish(command), &named);
+        }
         assert!(!bench.run_dir().exists(), "nothing may be started");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::args;
 use crate::support::bench::Bench;
 use crate::support::proctor::{command, finish, proctor};
-use crate::support::repository;
+use crate::support::{repository, skip};
 
 const NONE: &[u32] = &[];
 
@@ -80,6 +80,47 @@ fn every_report_is_one_json_document_on_request() {
     let judged = proctor(args!["validate", bench.path("merged"), "--json"]).exits(0);
     assert_eq!(document(&judged.stdout)["valid"], true);
     document(&proctor(args!["doctor", "--json"]).stdout);
+}
+
+#[test]
+fn the_doctor_tells_every_protection_with_its_means_or_the_reason() {
+    let told = document(&proctor(args!["doctor", "--json"]).stdout);
+    let text = proctor(args!["doctor"]).stdout;
+    let guards = told["rooms"]["isolation"]["guards"]
+        .as_object()
+        .expect("an object");
+    let rung = told["rooms"]["isolation"]["containment"].as_str();
+    let rung = rung.expect("a name");
+    if rung == "none" {
+        skip(
+            "reports::the_doctor_tells_every_protection_with_its_means_or_the_reason",
+            "no room can be made here",
+        );
+        return;
+    }
+    assert_eq!(guards["umask"]["state"], "enforced");
+    assert_ne!(
+        guards["cpu_set"]["state"], "off",
+        "a run gives every room its cores"
+    );
+    let table = text
+        .split(&format!("protections of a room on {rung}:"))
+        .nth(1)
+        .expect("a table of protections");
+    for (name, guard) in guards {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let part = |field: &str| guard[field].as_str().unwrap_or_default();
+        let row = words(&format!(
+            "{name} {} {}{}",
+            part("state"),
+            part("by"),
+            part("reason")
+        ));
+        assert!(
+            table.lines().any(|line| words(line) == row),
+            "{row}\n{text}"
+        );
+    }
 }
 
 #[test]
