@@ -338,9 +338,9 @@ impl Judged<'_> {
         }
         self.every_scored(|entry| {
             let file = ScoreArtifact::validation_file_name(entry, self.id);
-            let promised = |promise: &Promise| promise.validation && promise.file == file;
+            let kept = |one: &Promise| one.validation && one.file == file;
             entry.family != Family::Pair
-                || (promises.iter().any(promised) && self.validation_files.contains(&file))
+                || (promises.iter().any(kept) && self.validation_files.contains(&file))
         })
     }
 
