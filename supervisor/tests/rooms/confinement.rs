@@ -191,6 +191,14 @@ fn rogue() {
         assert_eq!(told["cores"], json!(["0"]), "{case}");
         let own_namespace = guard(&line, "file_system")["by"] == "mount namespace";
         assert_eq!(own_namespace, rung.has_pid_namespace(), "{case}");
+        // Private where there is a view of its own, and shut otherwise, as everybody on the host would see it.
+        for usual in ["/tmp", "/var/tmp", "/dev/shm"] {
+            if own_namespace && Path::new(usual).is_dir() {
+                worked(&format!("write {usual}"));
+            } else if Path::new(usual).is_dir() {
+                failed(&format!("write {usual}"));
+            }
+        }
         if own_namespace {
             failed("path_socket");
             failed("signal_supervisor");
