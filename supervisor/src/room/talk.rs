@@ -3,6 +3,7 @@
 //! The order goes down once, in a memory file, so that no environment variable shows up on a command line. Reports come
 //! up and signals go down as single messages on a pair of sockets that no worker can reach.
 
+use proctor_protocol::canonical::hex;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -211,15 +212,6 @@ fn optional<T: FromStr>(text: &[u8]) -> Option<Option<T>> {
     } else {
         number(text).map(Some)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
 }
 
 fn unhex(text: &[u8]) -> Option<Vec<u8>> {

@@ -182,11 +182,6 @@ fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.part"))
 }
 
-/// True for names that only unfinished writes have.
-pub fn is_temporary(name: &str) -> bool {
-    name.starts_with('.')
-}
-
 /// Puts a finished directory in place under a name that must be free, durably. What lies in it must be synced already.
 ///
 /// # Errors

@@ -236,12 +236,4 @@ impl Fuzz<'_> {
         let words = self.partial_token_ratio(left, right, best / WORD_SCALE);
         best.max(words * WORD_SCALE * part_scale)
     }
-
-    /// `fuzz.QRatio`
-    pub fn q_ratio(&mut self, left: &[Symbol], right: &[Symbol]) -> f64 {
-        if left.is_empty() || right.is_empty() {
-            return 0.0;
-        }
-        self.ratio(left, right)
-    }
 }
