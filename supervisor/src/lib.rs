@@ -4,6 +4,7 @@ pub mod attempt;
 pub mod bundle;
 pub mod cli;
 pub mod command;
+pub mod daemon;
 pub mod error;
 pub mod merge;
 pub mod render;

@@ -1,0 +1,3 @@
+//! The daemon: a queue of runs, conducted by the same library as `run`, seen and steered over HTTP.
+
+pub mod view;
