@@ -24,6 +24,7 @@ pub use cards::{DatasetCard, cards};
 pub use directory::{Backing, Directory, Evidence, check_directory};
 pub use document::{Artifact, Document, stem};
 pub use finding::Finding;
+pub use html::STYLE;
 pub use inventory::{InventoryRow, inventory_root, inventory_value};
 pub use merge::{MergeError, merge};
 pub use payload::Payload;

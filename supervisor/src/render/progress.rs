@@ -145,7 +145,7 @@ impl Progress {
 }
 
 /// Seconds in a form that does not jump about: `7 s`, `4:05`, `1:04:05`.
-fn clock(seconds: f64) -> String {
+pub(crate) fn clock(seconds: f64) -> String {
     if seconds >= 1e9 {
         return super::seconds(seconds);
     }

@@ -15,7 +15,8 @@ use super::document::Document;
 use crate::canonical::{Object, Value, float_text};
 use crate::metric::Metric;
 
-const STYLE: &str = include_str!("style.css");
+/// The styles of the pages, for other pages that are to look the same.
+pub const STYLE: &str = include_str!("style.css");
 
 /// The neighbours of a page, pages first.
 const LINKS: [Artifact; 6] = [

@@ -1,0 +1,253 @@
+//! The page of one run.
+
+use super::timeline::{Bar, MOST_BARS, Timeline};
+use super::words::{Standing, clock, count, instant, time};
+use super::{Keep, Moment, Page, chip, files, method, name, overview, sentence, short};
+use crate::daemon::view::{AttemptView, MethodState, MethodView, RunState, RunView};
+use crate::render::brief;
+use crate::render::progress::ranges;
+use maud::{Markup, html};
+
+/// Methods on one page.
+const METHODS: usize = 50;
+/// The most attempts in the table beside the picture.
+const ATTEMPTS: usize = MOST_BARS;
+
+/// The page of a run. `part` is which part of its methods is shown, from 1; `can_cancel` says whether the page may offer
+/// that.
+pub fn run_page(
+    run: &RunView,
+    part: usize,
+    can_cancel: bool,
+    moment: Moment<'_>,
+    keep: Keep<'_>,
+) -> String {
+    let summary = &run.summary;
+    let (standing, word) = Standing::of_run(summary);
+    let id = summary.id;
+    let parts = run.methods.len().div_ceil(METHODS).max(1);
+    let part = part.clamp(1, parts);
+    let address = match part {
+        1 => format!("/runs/{id}"),
+        part => format!("/runs/{id}?part={part}"),
+    };
+    let title = format!(
+        "Run {id} {word}: {} - Proctor",
+        brief(&summary.benchmark_id)
+    );
+    let page = Page {
+        moment,
+        keep,
+        address: &address,
+        title: &title,
+        heading: html! { (name(&summary.benchmark_id)) " " (chip(standing, word)) },
+        facts: html! {
+            "Run " (id) " · protocol " code title=(brief(&summary.protocol_id)) { (short(&summary.protocol_id)) }
+            " · budget " (clock(run.budget_seconds)) " a method"
+        },
+        main: html! {
+            section aria-labelledby="state" {
+                h2 id="state" { "State" }
+                p.lead { (sentence(&summary.sentence)) }
+                (overview::progress(summary))
+                p.note { (overview::tally(summary)) }
+                (facts(run))
+                @if can_cancel && summary.state != RunState::Ended && !summary.cancelled {
+                    p { a href=(format!("/runs/{id}/cancel")) { "Cancel this run ..." } }
+                }
+            }
+            section aria-labelledby="methods" {
+                h2 id="methods" { "Methods" }
+                @if parts > 1 {
+                    p.note { "Running methods first, then failed ones, then the others; part " (part) " of " (parts) "." }
+                }
+                (method::table(&shown(&run.methods, part)))
+                (part_links(id, part, parts))
+            }
+            (attempts(run, moment))
+            (files::section(run))
+        },
+    };
+    page.text()
+}
+
+fn facts(run: &RunView) -> Markup {
+    let summary = &run.summary;
+    html! {
+        dl.compact {
+            @if let Some(position) = summary.position { dt { "place in the queue" } dd { (position) } }
+            dt { "priority" } dd { (summary.priority) @if summary.exclusive { ", alone on the machine" } }
+            dt { "submitted" } dd { (time(&summary.submitted_utc)) }
+            @if let Some(started) = &summary.started_utc { dt { "started" } dd { (time(started)) } }
+            @if let Some(ended) = &summary.ended_utc { dt { "ended" } dd { (time(ended)) } }
+            dt { "cores" }
+            dd { @if run.cores.is_empty() { (summary.cores_wanted) " wanted" } @else { (ranges(&run.cores)) } }
+        }
+    }
+}
+
+/// The methods of a part. When all fit on one page they keep their order, so that nothing jumps about.
+fn shown(methods: &[MethodView], part: usize) -> Vec<(usize, &MethodView)> {
+    let mut order: Vec<(usize, &MethodView)> = methods.iter().enumerate().collect();
+    if methods.len() > METHODS {
+        order.sort_by_key(|(_, method)| match Standing::of_method(method).0 {
+            Standing::Running => 0,
+            Standing::Failed | Standing::Owed => 1,
+            Standing::Queued => 2,
+            Standing::Completed | Standing::NotApplicable => 3,
+        });
+    }
+    order
+        .into_iter()
+        .skip((part - 1) * METHODS)
+        .take(METHODS)
+        .collect()
+}
+
+fn part_links(id: u64, part: usize, parts: usize) -> Markup {
+    html! {
+        @if parts > 1 {
+            nav.pages aria-label="Parts of the methods" {
+                @if part > 1 { a href=(format!("/runs/{id}?part={}", part - 1)) { "Earlier part" } }
+                @if part < parts { a href=(format!("/runs/{id}?part={}", part + 1)) { "Next part" } }
+            }
+        }
+    }
+}
+
+/// An attempt with what is needed to draw it.
+struct Entry<'a> {
+    method: &'a MethodView,
+    attempt: &'a AttemptView,
+    started: f64,
+    standing: Standing,
+    word: String,
+}
+
+fn attempts(run: &RunView, moment: Moment<'_>) -> Markup {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for method in &run.methods {
+        let running = method.state == MethodState::Running;
+        for attempt in &method.attempts {
+            let Some(started) = attempt.started_utc.as_deref().and_then(instant) else {
+                continue;
+            };
+            let (standing, word) = Standing::of_attempt(attempt, running);
+            entries.push(Entry {
+                method,
+                attempt,
+                started,
+                standing,
+                word,
+            });
+        }
+    }
+    entries.sort_by(|a, b| a.started.total_cmp(&b.started));
+    let earlier = entries.len().saturating_sub(ATTEMPTS);
+    let entries = &entries[earlier..];
+    let now = instant(moment.now_utc);
+    html! {
+        @if !entries.is_empty() {
+            section aria-labelledby="attempts" {
+                h2 id="attempts" { "Attempts" }
+                @if earlier > 0 { p.note { "The newest " (ATTEMPTS) "; " (earlier) " earlier ones are not shown." } }
+                (picture(entries, now).markup())
+                (legend(entries))
+                (attempt_table(entries))
+            }
+        }
+    }
+}
+
+fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
+    let first = entries.first().map_or(0.0, |entry| entry.started);
+    let mut lanes: Vec<String> = entries.iter().map(lane).collect();
+    lanes.sort();
+    lanes.dedup();
+    let bars: Vec<Bar> = entries
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| {
+            let start = entry.started - first;
+            let lane = lane(entry);
+            Bar {
+                lane: lanes.iter().position(|one| *one == lane).unwrap_or(0),
+                number: at + 1,
+                name: entry.method.name.clone(),
+                standing: entry.standing,
+                outcome: entry.word.clone(),
+                start,
+                end: start + entry.attempt.seconds.max(0.0),
+                pauses: Vec::new(),
+            }
+        })
+        .collect();
+    let running = entries
+        .iter()
+        .any(|entry| entry.standing == Standing::Running);
+    let last = bars.iter().map(|bar| bar.end).fold(0.0, f64::max);
+    let span = match now {
+        Some(now) if running => last.max(now - first),
+        _ => last,
+    };
+    Timeline {
+        lanes,
+        bars,
+        span: span.max(1.0),
+    }
+}
+
+fn lane(entry: &Entry<'_>) -> String {
+    match entry.method.cores.as_slice() {
+        [] => "cores unknown".to_owned(),
+        [core] => format!("core {core}"),
+        cores => format!("cores {}", ranges(cores)),
+    }
+}
+
+fn legend(entries: &[Entry<'_>]) -> Markup {
+    let kinds = [
+        (Standing::Running, "running"),
+        (Standing::Completed, "completed"),
+        (Standing::Failed, "failed (hatched)"),
+        (Standing::Owed, "not held against it (dashed)"),
+    ];
+    html! {
+        ul.legend {
+            @for (standing, word) in kinds {
+                @if entries.iter().any(|entry| entry.standing == standing) {
+                    li { span class=(format!("swatch {}", standing.class())) aria-hidden="true" {} " " (word) }
+                }
+            }
+        }
+    }
+}
+
+fn attempt_table(entries: &[Entry<'_>]) -> Markup {
+    html! {
+        details id="attempt-table" {
+            summary { (count(entries.len() as u64, "attempt")) " in words" }
+            div.body { div.wide { table.stack {
+                thead { tr {
+                    th.number scope="col" { "No." } th scope="col" { "Method" } th scope="col" { "Attempt" }
+                    th scope="col" { "Outcome" } th scope="col" { "Started" } th.number scope="col" { "Took" }
+                } }
+                tbody { @for (at, entry) in entries.iter().enumerate() {
+                    tr {
+                        td.number data-label="no." { (at + 1) }
+                        td.name { (name(&entry.method.name)) small { (lane(entry)) } }
+                        td data-label="attempt" {
+                            (brief(&entry.attempt.id)) @if entry.attempt.counts { ", counts" }
+                        }
+                        td.outcome {
+                            (chip(entry.standing, &entry.word))
+                            @if let Some(outcome) = &entry.attempt.outcome { p.note { (sentence(&outcome.sentence)) } }
+                        }
+                        td data-label="started" { (time(entry.attempt.started_utc.as_deref().unwrap_or("unknown"))) }
+                        td.number data-label="took" { (clock(entry.attempt.seconds)) }
+                    }
+                } }
+            } } }
+        }
+    }
+}
