@@ -4,7 +4,7 @@ use proctor_protocol::canonical::Value;
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
 
-use crate::room::Isolation;
+use crate::room::{Isolation, Survivor};
 
 /// How the worker process itself ended, as the kernel told the room's init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct Ending {
     pub worker: String,
     /// Datasets whose checkpoint is durable.
     pub checkpoints: u32,
+    /// Processes of the room that could not be killed.
+    pub unkillable: Vec<Survivor>,
 }
 
 impl Ending {
@@ -139,6 +141,7 @@ impl Ending {
             wait_status: None,
             worker: String::new(),
             checkpoints: 0,
+            unkillable: Vec::new(),
         }
     }
 }

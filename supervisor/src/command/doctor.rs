@@ -2,10 +2,11 @@
 
 use crate::cli::Doctor;
 use crate::error::{Error, Exit};
-use crate::render::output;
 use crate::render::progress::ranges;
 use crate::render::table::{Align, Table};
+use crate::render::{output, plain};
 use crate::room::{self, Guard, remedy};
+use crate::run::taint::{self, Mark};
 use crate::run::{host, scratch, worker};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::object;
@@ -28,6 +29,7 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
             "cores" => cores,
             "worker" => object! { "path" => path, "problem" => problem },
             "rooms" => probe.to_value(),
+            "tainted" => tainted(),
             "remedies" => remedies(&probe)
                 .into_iter()
                 .map(|(name, reason, remedy)| {
@@ -60,6 +62,9 @@ pub(super) fn execute(args: &Doctor) -> Result<Exit, Error> {
             missing,
             "\n{name} is missing: {reason}\n  to get it: {remedy}\n"
         );
+    }
+    for text in tainted() {
+        let _ = write!(missing, "\n{}\n", plain(&text));
     }
     let worker = match worker {
         Ok(path) => path.display().to_string(),
@@ -122,6 +127,15 @@ fn remedies(probe: &room::Probe) -> Vec<(String, String, String)> {
         }
     }
     missing
+}
+
+/// What says that processes which could not be killed are still there.
+fn tainted() -> Vec<String> {
+    let holds = |mark| match mark {
+        Mark::Holds(text) => Some(text),
+        Mark::Over(_) => None,
+    };
+    taint::marks(false).into_iter().filter_map(holds).collect()
 }
 
 fn verdict(probe: &room::Probe) -> Exit {

@@ -11,6 +11,7 @@ use crate::render::{brief, output, plain, seconds};
 use crate::room::sweep_stale_rooms;
 use crate::run::preflight::refuse_degraded;
 use crate::run::signals::{self, Stop};
+use crate::run::taint::{self, Mark};
 use crate::run::{Prepared, Request, freeze_plan, prepare, run_methods};
 use crate::run::{limits, scratch, worker};
 use crate::rundir::plan::{not_applicable, parts};
@@ -96,6 +97,12 @@ fn tell_unset(prepared: &Prepared) {
 /// What could not be taken away.
 fn sweep() -> Vec<String> {
     let mut left = Vec::new();
+    for mark in taint::marks(true) {
+        output::tell(&plain(&match mark {
+            Mark::Holds(text) => format!("warning: {text}"),
+            Mark::Over(text) => text,
+        }));
+    }
     for room in sweep_stale_rooms() {
         if !room.removed {
             left.push(format!(
@@ -163,6 +170,9 @@ fn run(prepared: &Prepared, stop: &Arc<Stop>, json: bool) -> Result<Exit, Error>
         Exit::Interrupted
     } else if let Err(error) = &ran {
         error.exit()
+    } else if merged.standing.withdrawn {
+        // What was asked for is not what there is, and nobody's method is to blame.
+        Exit::Infrastructure
     } else {
         results::exit(merged.methods.iter().map(|record| &record.outcome))
     })

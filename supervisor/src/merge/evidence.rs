@@ -2,23 +2,30 @@
 
 use super::public;
 use super::records::{MethodRecord, attempt_evidence};
+use super::standing::Standing;
 use crate::bundle::{Builder, EVIDENCE, Evidence};
 use crate::error::Error;
 use crate::run::limits;
 use crate::rundir::plan::Plan;
 use crate::rundir::state;
 use proctor_protocol::canonical::Value;
+use proctor_protocol::frozen::Limit;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
+use std::fmt::Write;
 
 /// Writes the evidence of a run. Nothing in it is a path of this machine.
 pub(super) fn write(
     builder: &mut Builder,
     plan: &Plan,
+    standing: &Standing,
     methods: &[MethodRecord<'_>],
 ) -> Result<(), Error> {
-    builder.json(&format!("{EVIDENCE}/plan.json"), &plan_evidence(plan))?;
+    builder.json(
+        &format!("{EVIDENCE}/plan.json"),
+        &plan_evidence(plan, standing),
+    )?;
     builder.json(
         &format!("{EVIDENCE}/protocol.json"),
         &plan.protocol.public_value(),
@@ -68,14 +75,7 @@ pub(super) fn stricter(plan: &Plan) -> Vec<&'static str> {
     limits::stricter(plan.protocol.limits(), &plan.policy.limits)
 }
 
-/// The demands of an official run that were not met, by name. Their remedies name places of the machine.
-pub(super) fn lacking(plan: &Plan) -> Vec<&str> {
-    let name = |line: &'_ String| line.split(';').next().unwrap_or(line).len();
-    let lines = plan.policy.degraded.iter();
-    lines.map(|line| &line[..name(line)]).collect()
-}
-
-fn plan_evidence(plan: &Plan) -> Value {
+fn plan_evidence(plan: &Plan, standing: &Standing) -> Value {
     let method = |method: &Method| {
         object! { "name" => method.name.as_str(), "id" => method.id.as_str() }
     };
@@ -95,8 +95,8 @@ fn plan_evidence(plan: &Plan) -> Value {
             "grace_seconds" => limits::grace(&plan.policy.limits).as_secs_f64(),
             "limits" => plan.policy.limits.to_value(),
             "stricter_than_protocol" => stricter(plan),
-            "mode" => plan.policy.mode(),
-            "degraded" => lacking(plan),
+            "mode" => standing.mode,
+            "degraded" => standing.degraded.clone(),
             "jobs" => plan.policy.jobs,
             "core_sets" => plan.policy.core_sets.clone(),
         },
@@ -105,11 +105,35 @@ fn plan_evidence(plan: &Plan) -> Value {
         "run_again" => vec![
             "proctor dataset check DIR    # for each dataset named in protocol.json".to_owned(),
             format!(
-                "proctor run PROTOCOL methods.json -o RUN_DIR --jobs {}    # PROTOCOL: protocol.json with the path of each dataset added",
-                plan.policy.jobs
+                "proctor run PROTOCOL methods.json -o RUN_DIR --jobs {}{}    # PROTOCOL: protocol.json with the path of each dataset added",
+                plan.policy.jobs,
+                options(plan)
             ),
         ],
     }
+}
+
+/// The options that decide what a method is given, as they are to be given again.
+fn options(plan: &Plan) -> String {
+    let policy = &plan.policy;
+    let mut options = String::new();
+    for limit in Limit::ALL {
+        if let Some(value) = policy.limits.get(limit)
+            && stricter(plan).contains(&limit.key())
+        {
+            let _ = write!(options, " {} {value}", limits::option(limit));
+        }
+    }
+    if let Some(rung) = policy.containment {
+        let _ = write!(options, " --containment {rung}");
+    }
+    if policy.official {
+        options.push_str(" --official");
+        if !policy.degraded.is_empty() {
+            options.push_str(" --allow-degraded");
+        }
+    }
+    options
 }
 
 /// A word of the command line without the folders of this machine, relative ones included.

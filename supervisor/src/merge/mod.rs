@@ -5,6 +5,7 @@ mod bundles;
 mod evidence;
 mod public;
 pub mod records;
+pub mod standing;
 #[cfg(test)]
 mod tampered;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use proctor_protocol::method::MethodKind;
 use proctor_protocol::object;
 use proctor_protocol::report::{DatasetResult, Gold, MethodIdentity, rows};
 use records::MethodRecord;
+use standing::Standing;
 use std::io;
 use std::path::Path;
 
@@ -40,6 +42,8 @@ pub struct Merged<'a> {
     pub methods: Vec<MethodRecord<'a>>,
     /// Name of the page to look at.
     pub page: String,
+    /// What it may call itself.
+    pub standing: Standing,
 }
 
 /// Builds a bundle from the records of a run, in a hidden directory in `parent`. `loaded` is the protocol's data, checked.
@@ -58,6 +62,7 @@ pub fn merge_run<'a>(
         .iter()
         .map(|method| MethodRecord::read(run, plan, method))
         .collect::<Result<_, _>>()?;
+    let standing = Standing::of(plan, &methods);
     let mut builder = Builder::new(parent)?;
     let gold: Vec<Gold> = plan
         .protocol
@@ -89,13 +94,13 @@ pub fn merge_run<'a>(
         protocol: &plan.protocol,
         executions,
         score_artifacts,
-        reproducibility: reproducibility(plan),
+        reproducibility: reproducibility(plan, &standing),
         cards,
         extra: Object::new(),
     });
     let stem = stem(basename);
     write_document(&mut builder, &document, &stem)?;
-    evidence::write(&mut builder, plan, &methods)?;
+    evidence::write(&mut builder, plan, &standing, &methods)?;
     let about = about_bundle(&document, &stem, evidence::level(&methods));
     let sealed = builder.seal(&about)?;
     Ok(Merged {
@@ -103,6 +108,7 @@ pub fn merge_run<'a>(
         document,
         methods,
         page: Artifact::Html.file_name(&stem),
+        standing,
     })
 }
 
@@ -185,7 +191,7 @@ fn about_bundle(document: &Document, stem: &str, evidence: Evidence) -> Value {
 }
 
 /// The snapshot of machine and versions, in the form of specs/matheel.md section f, from the plan alone.
-fn reproducibility(plan: &Plan) -> Value {
+fn reproducibility(plan: &Plan, standing: &Standing) -> Value {
     let builtin = plan
         .methods
         .iter()
@@ -207,8 +213,8 @@ fn reproducibility(plan: &Plan) -> Value {
             "worker_sha256" => builtin.then_some(plan.policy.worker.sha256.as_str()),
             "limits" => plan.policy.limits.to_value(),
             "stricter_than_protocol" => evidence::stricter(plan),
-            "mode" => plan.policy.mode(),
-            "degraded" => evidence::lacking(plan),
+            "mode" => standing.mode,
+            "degraded" => standing.degraded.clone(),
         },
     }
 }

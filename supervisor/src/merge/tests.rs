@@ -52,6 +52,7 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
             limits: proctor_protocol::frozen::ExecutionLimits::default(),
             official: false,
             degraded: Vec::new(),
+            containment: None,
             worker: WorkerBinary {
                 path: None,
                 sha256: String::new(),

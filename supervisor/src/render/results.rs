@@ -6,6 +6,7 @@ use super::{brief, output, plain};
 use crate::bundle::Published;
 use crate::error::{Error, Exit};
 use crate::merge::records::MethodRecord;
+use crate::merge::standing::Standing;
 use crate::rundir::plan::Plan;
 use proctor_protocol::bundle::Document;
 use proctor_protocol::canonical::Value;
@@ -39,6 +40,7 @@ pub fn report(
     place: &Place<'_>,
     json: bool,
 ) -> Result<(), Error> {
+    let standing = Standing::of(plan, methods);
     if json {
         let rows: Vec<Value> = methods
             .iter()
@@ -57,6 +59,8 @@ pub fn report(
         if let Value::Object(object) = &mut value {
             object.insert("run_id", plan.run_id.as_str());
             object.insert("methods", rows);
+            object.insert("mode", standing.mode);
+            object.insert("degraded", standing.degraded);
         }
         return output::print_json(&value);
     }
@@ -68,12 +72,25 @@ pub fn report(
         ]);
     }
     output::print(&format!(
-        "{}\n{}\n{}{}",
+        "{}{}\n{}\n{}{}",
+        first(&standing),
         headline(document),
         table.text(),
         rankings(document),
         place.text()
     ))
+}
+
+/// What an official run that is none must say before anything else.
+fn first(standing: &Standing) -> String {
+    if standing.mode != "degraded" {
+        return String::new();
+    }
+    let mut text = "NOT OFFICIAL: what is demanded of official runs was missing\n".to_owned();
+    for line in &standing.degraded {
+        let _ = writeln!(text, "  {}", plain(line));
+    }
+    text
 }
 
 /// Prints what came of merging bundles.

@@ -143,11 +143,6 @@ impl Cgroup {
         kill(&self.path)
     }
 
-    /// True when no process is left in it.
-    pub(super) fn is_empty(&self) -> bool {
-        is_empty(&self.path)
-    }
-
     /// CPU time of everything that ever ran in it.
     pub(super) fn cpu(&self) -> Option<Duration> {
         field(&self.path.join("cpu.stat"), "usage_usec").map(Duration::from_micros)

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{OnceLock, mpsc};
+use std::time::Duration;
 
 use super::sys::{self, Child, ChildStack};
 use super::talk::STAGE_WORD;
@@ -56,6 +57,9 @@ pub(super) struct LaunchError {
     source: io::Error,
 }
 
+/// How long a start may take. It takes a millisecond, unless the kernel or the file system of our own program hangs.
+const BOUND: Duration = Duration::from_secs(30);
+
 type Request = (Launch, mpsc::SyncSender<Result<Launched, LaunchError>>);
 
 /// A thread that lives as long as this process and starts stages.
@@ -89,8 +93,8 @@ impl Spawner {
             })
             .map_err(|error| format!("a thread that starts stages: {error}"))?;
         prepared
-            .recv()
-            .map_err(|_| "the thread that starts stages ended".to_owned())??;
+            .recv_timeout(BOUND)
+            .map_err(|_| "the thread that starts stages ended or hangs".to_owned())??;
         Ok(Self { requests })
     }
 
@@ -111,14 +115,19 @@ impl Spawner {
             .send((launch, reply))
             .map_err(|_| gone("the spawner thread does not run"))?;
         answer
-            .recv()
-            .map_err(|_| gone("the spawner thread ended"))?
+            .recv_timeout(BOUND)
+            .map_err(|_| gone("the spawner thread ended or hangs"))?
     }
 }
 
 fn serve(requests: &mpsc::Receiver<Request>, mut stack: ChildStack) {
     while let Ok((launch, reply)) = requests.recv() {
-        let _ = reply.send(launch_one(&launch, &mut stack));
+        let answer = reply.send(launch_one(&launch, &mut stack));
+        // Nobody waits for it any more. Its end of the sockets is closed, so it starts nothing.
+        if let Err(mpsc::SendError(Ok(late))) = answer {
+            let _ = sys::pidfd_kill(late.child.pidfd.as_fd(), libc::SIGKILL);
+            let _ = sys::pidfd_reap(late.child.pidfd.as_fd());
+        }
     }
 }
 

@@ -16,11 +16,11 @@ use super::confine::{self, Confined};
 use super::launch::{Launch, Launched, Spawner};
 use super::means::Namespaces;
 use super::procfs::{self, Process};
-use super::scratch::{REMOVAL_BOUND, Scratch};
+use super::scratch::Scratch;
 use super::slots::Counts;
 use super::sys::{self, Received};
 use super::talk::{CGROUP_FD, MAX_REPORT, Order, Report, Word};
-use super::{Isolation, RoomSpec, Rung, isolation, probe};
+use super::{Isolation, Kernel, RoomSpec, Rung, isolation, probe};
 
 /// Why a room could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,8 @@ pub(crate) struct Room {
     pub(crate) spawned_at_boottime: u64,
     control: OwnedFd,
     stage: sys::Child,
+    stage_ended: bool,
+    kernel: &'static dyn Kernel,
     rung: Rung,
     cgroup: Option<Cgroup>,
     scratch: Scratch,
@@ -67,12 +69,23 @@ pub(crate) struct Room {
     _adopting: Option<Adopting>,
 }
 
+/// A process that was killed and is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Survivor {
+    /// Its number in the supervisor's pid namespace.
+    pub pid: i32,
+    /// `D` for one that waits in the kernel, and so on.
+    pub state: char,
+    /// When it started, in clock ticks after boot; with the number it names one process for ever.
+    pub started: u64,
+}
+
 /// What was left of a room.
 pub(crate) struct Closed {
     /// True when nothing is alive in it.
     pub(crate) empty: bool,
-    /// What is still alive, with its state, when it could not be emptied.
-    pub(crate) unkillable: Vec<(i32, char)>,
+    /// What is still alive when it could not be emptied.
+    pub(crate) unkillable: Vec<Survivor>,
     /// CPU time of everything that ran in it, when a control group counted it.
     pub(crate) cpu: Option<Duration>,
     /// What the control groups counted besides.
@@ -97,7 +110,7 @@ impl Room {
             .map_err(|error| RoomError(format!("{}: {error}", spec.scratch.display())))?;
         let opened = Self::try_open(spec, rung, own, scratch.clone());
         if opened.is_err() {
-            let _ = scratch.remove(REMOVAL_BOUND);
+            let _ = scratch.remove(spec.kernel);
         }
         opened
     }
@@ -221,6 +234,8 @@ impl Room {
             spawned_at_boottime: boottime,
             control,
             stage: child,
+            stage_ended: false,
+            kernel: spec.kernel,
             rung,
             cgroup,
             scratch,
@@ -239,6 +254,9 @@ impl Room {
 
     /// What the stage says, without waiting.
     pub(crate) fn hear(&mut self) -> Heard {
+        if !self.kernel.delivers() {
+            return Heard::Nothing;
+        }
         let mut buffer = [0; MAX_REPORT];
         loop {
             match sys::receive(self.control.as_fd(), &mut buffer) {
@@ -275,6 +293,9 @@ impl Room {
 
     /// Kills everything in the room. May be called again.
     pub(crate) fn kill(&self) {
+        if !self.kernel.kills() {
+            return;
+        }
         if let Some(group) = &self.cgroup {
             let _ = group.kill();
         }
@@ -287,18 +308,20 @@ impl Room {
         }
     }
 
-    /// Waits until the room that was killed is empty, at most `bound`, and takes it down.
-    pub(crate) fn close(&mut self, bound: Duration) -> Closed {
+    /// Waits until the room that was killed is empty, as long as the kernel's patience lasts, and takes it down.
+    pub(crate) fn close(&mut self) -> Closed {
+        let bound = self.kernel.patience();
         let end = Instant::now() + bound;
         let guardian = !self.rung.has_pid_namespace();
         // A worker of the same user may keep its guardian from its work for ever; then the work is ours.
         let patience = if guardian { bound / 2 } else { bound };
         let mut ended = self.await_stage(Instant::now() + patience);
-        if !ended && guardian {
+        if !ended && guardian && self.kernel.kills() {
             let _ = sys::pidfd_kill(self.stage.pidfd.as_fd(), libc::SIGKILL);
             ended = self.await_stage(end);
         }
         while !matches!(self.hear(), Heard::Nothing | Heard::Closed) {}
+        self.stage_ended = ended;
         if ended {
             adopted::forget(self.stage.pid);
             if guardian && self.rung != Rung::K0 && !self.said_empty {
@@ -315,7 +338,7 @@ impl Room {
         }
         let scratch_left = self
             .scratch
-            .remove(REMOVAL_BOUND)
+            .remove(self.kernel)
             .err()
             .map(|error| format!("{}: {error}", self.scratch.path().display()));
         Closed {
@@ -330,7 +353,7 @@ impl Room {
     /// Waits for the stage to end, and reaps it. The init of a pid namespace ends after everything else in it.
     fn await_stage(&self, end: Instant) -> bool {
         loop {
-            match sys::pidfd_reap(self.stage.pidfd.as_fd()) {
+            match self.kernel.reaps(self.stage.pidfd.as_fd()) {
                 Ok(true) => return true,
                 // Somebody who ignores SIGCHLD in this process made the kernel reap it.
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return true,
@@ -349,7 +372,7 @@ impl Room {
     /// Waits for what no ended stage stands for.
     fn await_rest(&self, end: Instant) -> bool {
         let gone = || match (&self.cgroup, self.rung) {
-            (Some(group), _) => group.is_empty(),
+            (Some(group), _) => self.kernel.says_empty(group.path()),
             (None, Rung::K0) => self.alive().is_empty(),
             (None, Rung::K1) => self.said_empty || (self.swept && self.alive().is_empty()),
             (None, _) => true,
@@ -366,24 +389,30 @@ impl Room {
     }
 
     /// What is alive of the room, as far as this rung can tell.
-    fn alive(&self) -> Vec<(i32, char)> {
+    fn alive(&self) -> Vec<Survivor> {
         let all = procfs::processes();
-        let found: Vec<Process> = if let Some(group) = &self.cgroup {
+        let mut found: Vec<Process> = if let Some(group) = &self.cgroup {
             let members = group.members();
-            all.into_iter()
-                .filter(|process| members.contains(&process.pid))
-                .collect()
-        } else if let Some(worker) = self.worker {
-            let mut found = procfs::descendants(self.stage.pid, &all);
-            found.extend(all.iter().filter(|process| process.session == worker));
-            found
+            let in_group = |process: &&Process| members.contains(&process.pid);
+            all.iter().filter(in_group).copied().collect()
         } else {
             procfs::descendants(self.stage.pid, &all)
         };
-        let mut alive: Vec<(i32, char)> = found
+        if let Some(worker) = self.worker.filter(|_| self.cgroup.is_none()) {
+            found.extend(all.iter().filter(|process| process.session == worker));
+        }
+        // The number of one that was reaped may be another's by now.
+        if !self.stage_ended {
+            found.extend(all.iter().filter(|process| process.pid == self.stage.pid));
+        }
+        let mut alive: Vec<Survivor> = found
             .iter()
             .filter(|process| process.alive())
-            .map(|process| (process.pid, process.state))
+            .map(|process| Survivor {
+                pid: process.pid,
+                state: process.state,
+                started: process.started,
+            })
             .collect();
         alive.sort_unstable();
         alive.dedup();

@@ -5,6 +5,7 @@ mod cgroup;
 mod confine;
 mod filter;
 mod isolation;
+mod kernel;
 mod launch;
 mod live;
 mod means;
@@ -24,7 +25,9 @@ mod view;
 
 pub use cgroup::{StaleRoom, sweep_stale_rooms};
 pub use isolation::{Guard, Isolation, Rung, UnknownRung};
+pub use kernel::{Honest, Kernel};
 pub use launch::use_stage_program;
+pub use live::Survivor;
 pub(crate) use live::{Closed, Heard, Room};
 pub use means::{Means, mask};
 pub(crate) use probe::best_rung;

@@ -183,7 +183,7 @@ fn try_room(rung: Rung, own: &Namespaces) -> Result<Isolation, String> {
     let started = await_start(&mut room);
     let isolation = room.isolation.clone();
     room.kill();
-    let closed = room.close(BOUND);
+    let closed = room.close();
     started?;
     if closed.empty {
         Ok(isolation)

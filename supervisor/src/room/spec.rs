@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proctor_protocol::method::SEARCH_PATH;
 
-use super::Rung;
+use super::{Honest, Kernel, Rung};
 
 /// What a room may use. `None` sets no limit. What could not be enforced on this machine stands in the
 /// [`super::Isolation`] of the room.
@@ -97,6 +97,8 @@ pub struct RoomSpec {
     /// They are read-only. Without this, what lies in a temporary directory, or in one the worker's user cannot enter, is
     /// not there. The program itself is always visible.
     pub visible: Vec<PathBuf>,
+    /// The kernel whose answers the room believes; another than [`Honest`] only in tests.
+    pub kernel: &'static dyn Kernel,
 }
 
 impl RoomSpec {
@@ -125,6 +127,7 @@ impl RoomSpec {
             confinement: Confinement::default(),
             hidden: Vec::new(),
             visible: Vec::new(),
+            kernel: &Honest,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::exam::MethodExam;
 use super::live::Live;
-use super::{Prepared, host, limits, scratch, worker};
+use super::{Prepared, host, limits, scratch, taint, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
 use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
@@ -15,6 +15,7 @@ use proctor_protocol::canonical::{Value, digest, pretty};
 use proctor_protocol::method::{Method, MethodKind};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -115,6 +116,12 @@ impl Desk {
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
         };
         let mut terminal = terminal(&ending);
+        if !ending.facts.room_empty {
+            let marked = taint::mark(&scratch::root(), &plan.run_id, &ending.unkillable);
+            if let (Err(error), Outcome::Infrastructure(reason)) = (marked, &mut terminal.outcome) {
+                let _ = write!(reason, "; the machine could not be marked: {error}");
+            }
+        }
         let log = regular::read(&self.dir.join("checkpoints.log")).unwrap_or_default();
         terminal.outcome = in_datasets(terminal.outcome, &parts, &Checkpoint::read_log(&log).0);
         let text = pretty(&terminal.to_value());

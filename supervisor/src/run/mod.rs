@@ -10,6 +10,7 @@ pub mod official;
 pub mod preflight;
 pub mod scratch;
 pub mod signals;
+pub mod taint;
 pub mod worker;
 
 pub use preflight::{Prepared, Request, prepare};

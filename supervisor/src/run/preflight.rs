@@ -2,6 +2,7 @@
 //! cannot hold the result. Nothing is written here.
 
 use super::handshake::greet;
+use super::taint::{self, Mark};
 use super::{host, limits, official, scratch, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
@@ -97,7 +98,16 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     scratch::usable().map_err(Error::input)?;
     let (rung, isolation) = containment(request.containment)?;
     let degraded = if request.official {
-        official::shortfalls(rung, &isolation, &limits)
+        let mut lacking = official::shortfalls(rung, &isolation, &limits);
+        lacking.extend(
+            taint::marks(false)
+                .into_iter()
+                .filter_map(|mark| match mark {
+                    Mark::Holds(text) => Some(text),
+                    Mark::Over(_) => None,
+                }),
+        );
+        lacking
     } else {
         Vec::new()
     };
@@ -124,6 +134,7 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             limits,
             official: request.official,
             degraded,
+            containment: request.containment,
         },
         protocol,
         loaded,

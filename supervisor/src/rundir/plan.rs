@@ -5,6 +5,7 @@ use super::durable::{self, DiskError};
 use super::fields::{Fields, RecordError};
 use super::record::{Part, Role};
 use super::regular;
+use crate::room::Rung;
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{ExecutionLimits, Protocol, ThresholdPolicy};
@@ -59,6 +60,8 @@ pub struct Policy {
     pub official: bool,
     /// What of the demands of an official run was not met, with remedies; it ran all the same.
     pub degraded: Vec<String>,
+    /// The rung that was asked for by name; the best one of the machine without it.
+    pub containment: Option<Rung>,
 }
 
 impl Policy {
@@ -138,6 +141,7 @@ impl Plan {
                 "limits" => self.policy.limits.to_value(),
                 "official" => self.policy.official,
                 "degraded" => self.policy.degraded.clone(),
+                "containment" => self.policy.containment.map(Rung::name),
             },
             "machine" => self.machine.to_value(),
         }
@@ -191,6 +195,15 @@ impl Plan {
                     Some(_) => policy.texts("degraded")?,
                     None => Vec::new(),
                 },
+                containment: fields
+                    .value("policy")?
+                    .get("containment")
+                    .and_then(Value::as_str)
+                    .map(|name| {
+                        let rung = name.parse();
+                        rung.map_err(|_| policy.wrong("containment", "a rung"))
+                    })
+                    .transpose()?,
             },
             machine: Machine {
                 host: machine.text("host")?,

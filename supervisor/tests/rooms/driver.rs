@@ -11,6 +11,7 @@ use proctor_wire::blind::BlindItems;
 use proctor_wire::{BlindDataset, ToWorker};
 use serde_json::Value;
 
+use crate::lies;
 use crate::oracle::MARK;
 use crate::workers;
 
@@ -50,6 +51,9 @@ fn apply(options: &Value, spec: &mut RoomSpec) {
     limits.output_bytes = number("output").or(limits.output_bytes);
     let cores = options["cores"].as_array().into_iter().flatten();
     spec.cores = cores.map(|core| core.as_u64().unwrap() as usize).collect();
+    if let Some(lie) = options["lie"].as_str() {
+        spec.kernel = lies::kernel(lie);
+    }
     if !options["targets"].is_null() {
         let mut targets = options["targets"].clone();
         targets["other_core"] = 1.into();
@@ -202,6 +206,7 @@ fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
             "stored": exam.stored,
             "peak_kib": peak,
             "own_cpu_seconds": own_cpu(),
+            "unkillable": ending.unkillable.iter().map(|left| left.pid).collect::<Vec<_>>(),
         })
     );
 }

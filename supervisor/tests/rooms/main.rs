@@ -10,6 +10,7 @@ mod checks;
 mod confinement;
 mod driver;
 mod kills;
+mod lies;
 mod oracle;
 mod rogue;
 mod workers;
@@ -30,6 +31,7 @@ fn main() {
         .iter()
         .chain(confinement::TESTS)
         .chain(kills::TESTS)
+        .chain(lies::TESTS)
         .copied()
         .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())))
         .collect();

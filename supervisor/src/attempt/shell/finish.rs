@@ -1,16 +1,11 @@
 //! The end of an attempt: the room is emptied, what is left in its pipes is read, and everything known becomes an ending.
 
-use std::time::Duration;
-
 use proctor_protocol::outcome::Outcome;
 
 use super::super::counted::explain;
 use super::super::{Ending, Facts};
 use super::{READ_BYTES, Shell, seconds};
-use crate::room::{Closed, RoomSpec, Rung, boottime_ns, monotonic_ns};
-
-/// How long a killed room may take to be empty before it counts as unkillable.
-const EMPTY_BOUND: Duration = Duration::from_secs(5);
+use crate::room::{Closed, RoomSpec, Rung, Survivor, boottime_ns, monotonic_ns};
 
 impl Shell<'_> {
     /// Empties the room and collects the facts.
@@ -24,7 +19,7 @@ impl Shell<'_> {
             cpu,
             counts,
             scratch_left,
-        } = self.room.close(EMPTY_BOUND);
+        } = self.room.close();
         let emptied_at = monotonic_ns();
         self.drain();
         let output_cut = match self.stderr.take().map(|log| (log.total(), log.finish())) {
@@ -80,6 +75,7 @@ impl Shell<'_> {
             wait_status: self.machine.wait_status,
             worker: self.machine.worker.clone(),
             checkpoints: self.machine.checkpoints,
+            unkillable,
         }
     }
 
@@ -105,11 +101,11 @@ impl Shell<'_> {
 }
 
 /// `12 (D), 13 (Z)`, the first twenty.
-fn list(processes: &[(i32, char)]) -> String {
+fn list(processes: &[Survivor]) -> String {
     let texts: Vec<String> = processes
         .iter()
         .take(20)
-        .map(|(pid, state)| format!("{pid} ({state})"))
+        .map(|left| format!("{} ({})", left.pid, left.state))
         .collect();
     if texts.is_empty() {
         "processes that cannot be seen".to_owned()

@@ -1,0 +1,58 @@
+//! What a bundle may call itself: what was planned, less what the rooms of its methods turned out not to have.
+
+use super::records::MethodRecord;
+use crate::run::official;
+use crate::rundir::plan::Plan;
+
+/// How a run stands against the demands of official runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// `local`, `official` or `degraded`.
+    pub mode: &'static str,
+    /// What was not met, by name. Remedies are left out: they name places of the machine.
+    pub degraded: Vec<String>,
+    /// True when the machine was fit before the run and a room was not.
+    pub withdrawn: bool,
+}
+
+impl Standing {
+    /// By the plan and by the records of the attempts that count.
+    pub fn of(plan: &Plan, methods: &[MethodRecord<'_>]) -> Self {
+        let mut degraded: Vec<String> = plan
+            .policy
+            .degraded
+            .iter()
+            .map(|line| line.split(';').next().unwrap_or(line).to_owned())
+            .collect();
+        let mut withdrawn = false;
+        if plan.policy.official {
+            for record in methods {
+                let terminal = record
+                    .counting()
+                    .and_then(|attempt| attempt.terminal.as_ref());
+                let lost = terminal.map_or_else(Vec::new, |end| official::lost(&end.isolation));
+                withdrawn |= !lost.is_empty() && plan.policy.degraded.is_empty();
+                // What was known to be missing before is said once.
+                let known = |lost: &String| {
+                    let name = lost.split(':').next().unwrap_or(lost);
+                    let same = |line: &String| line.split(':').next() == Some(name);
+                    plan.policy.degraded.iter().any(same)
+                };
+                degraded.extend(
+                    lost.into_iter()
+                        .filter(|lost| !known(lost))
+                        .map(|lost| format!("{lost}, in the room of {}", record.method.name)),
+                );
+            }
+        }
+        Self {
+            mode: match (plan.policy.official, degraded.is_empty()) {
+                (false, _) => "local",
+                (true, true) => "official",
+                (true, false) => "degraded",
+            },
+            degraded,
+            withdrawn,
+        }
+    }
+}
