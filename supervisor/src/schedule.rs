@@ -88,6 +88,13 @@ impl Schedule {
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
+    /// Takes a method out that waits; false when it does not.
+    pub fn withdraw(&mut self, method: usize) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|other| *other != method);
+        self.waiting.len() < before
+    }
+
     /// Nothing more is to be started.
     pub fn stop(&mut self) {
         self.stopped = true;
@@ -144,6 +151,16 @@ mod tests {
             }
             prop_assert_eq!(started, (0..methods).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn what_is_withdrawn_does_not_start() {
+        let mut schedule = Schedule::new(0..3, 1);
+        let first = schedule.next_start().unwrap();
+        assert!(schedule.withdraw(1));
+        assert!(!schedule.withdraw(1) && !schedule.withdraw(0));
+        schedule.ended(first);
+        assert_eq!(schedule.next_start().unwrap().method, 2);
     }
 
     #[test]

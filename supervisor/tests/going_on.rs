@@ -3,8 +3,7 @@
 #![allow(clippy::print_stderr)] // A test that skips says so.
 
 use proctor_supervisor::room::use_stage_program;
-use proctor_supervisor::run::signals::Stop;
-use proctor_supervisor::run::{Request, freeze_plan, prepare, run_methods};
+use proctor_supervisor::run::{Request, Session, Stop, create, prepare};
 use std::path::Path;
 
 #[test]
@@ -45,13 +44,15 @@ fn a_method_whose_records_cannot_be_kept_does_not_end_the_run() {
         }
         Err(error) => panic!("{error}"),
     };
-    let plan = freeze_plan(&prepared, Vec::new()).unwrap();
+    let plan = create(&prepared, Vec::new()).unwrap();
+    let (run, cores) = (prepared.run.clone(), plan.policy.core_sets.clone());
     // In the way of every record of the first method, as a full disk would be.
-    let blocked = prepared.run.attempts_dir(&plan.methods[0].id);
+    let blocked = run.attempts_dir(&plan.methods[0].id);
     std::fs::create_dir_all(blocked.parent().unwrap()).unwrap();
     std::fs::write(&blocked, "").unwrap();
-    let error = run_methods(&prepared, &plan, &Stop::new()).unwrap_err();
-    assert_eq!(error.exit().code(), 3);
-    let second = prepared.run.attempts_dir(&plan.methods[1].id);
+    let session = Session::first(prepared, plan);
+    let summary = session.conduct(&cores, &Stop::new(), &mut ()).unwrap();
+    assert_eq!(summary.trouble.unwrap().exit().code(), 3);
+    let second = run.attempts_dir(&session.plan().methods[1].id);
     assert!(second.join("0001.local.r0/terminal.json").is_file());
 }

@@ -43,7 +43,10 @@ pub trait Exam {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// The room stands and the worker was started.
-    Started,
+    Started {
+        /// How long ago its time began to run.
+        ago: std::time::Duration,
+    },
     /// The worker said hello.
     Hello {
         /// Name and version by its own account.

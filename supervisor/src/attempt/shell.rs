@@ -221,7 +221,11 @@ impl Shell<'_> {
         while !self.stage_gone {
             match self.room.hear() {
                 Heard::Nothing => return,
-                Heard::Report(Report::Started { .. }) => self.exam.progress(Progress::Started),
+                Heard::Report(Report::Started { .. }) => {
+                    let ago = monotonic_ns().saturating_sub(self.room.spawned_at);
+                    let ago = Duration::from_nanos(ago);
+                    self.exam.progress(Progress::Started { ago });
+                }
                 Heard::Report(Report::Failed { reason }) => {
                     self.ended = true;
                     self.our_failure(format!("the worker could not be started: {reason}"));

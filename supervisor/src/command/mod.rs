@@ -8,6 +8,7 @@ mod merge;
 mod methods;
 mod protocol;
 mod run;
+mod session;
 mod status;
 mod target;
 mod validate;

@@ -6,7 +6,7 @@ use crate::render::sentence::Numbers;
 use crate::rundir::plan::{Plan, not_applicable, parts};
 use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal, count};
 use crate::rundir::scores::read_scores;
-use crate::rundir::state::{self, Attempt};
+use crate::rundir::state::{self, Attempt, Found};
 use crate::rundir::{RecordError, RunDir};
 use proctor_protocol::canonical::{Object, Value, float_text};
 use proctor_protocol::method::Method;
@@ -60,10 +60,6 @@ impl<'a> MethodRecord<'a> {
         self.counting()?.terminal.as_ref()
     }
 
-    fn checkpoint(&self, dataset: usize, role: Role) -> Option<&Checkpoint> {
-        self.counting()?.answer(&self.parts, Part { dataset, role })
-    }
-
     /// Seconds from spawn to verdict; 0 of a method that never ran.
     pub fn wall_seconds(&self) -> f64 {
         self.terminal()
@@ -112,16 +108,23 @@ impl<'a> MethodRecord<'a> {
         dataset: usize,
         role: Role,
     ) -> Result<Result<(Vec<f64>, f64), (Option<String>, f64)>, Error> {
-        let Some((attempt, checkpoint)) = self
-            .counting()
-            .and_then(|attempt| Some((attempt, self.checkpoint(dataset, role)?)))
-        else {
+        let part = Part { dataset, role };
+        let found = self.counting().and_then(|attempt| {
+            let found = attempt.answer(&self.parts, part)?;
+            Some((attempt, found))
+        });
+        let Some((attempt, Found { checkpoint, from })) = found else {
             return Ok(Err((None, 0.0)));
         };
         let elapsed = checkpoint.elapsed_seconds;
         match &checkpoint.answer {
             Answer::Scored { items, sha256 } => {
-                let path = attempt.dir.join(checkpoint.part.score_file());
+                // Attempts of a method lie beside each other.
+                let dir = match from {
+                    Some(from) => attempt.dir.with_file_name(from.to_string()),
+                    None => attempt.dir.clone(),
+                };
+                let path = dir.join(checkpoint.part.score_file());
                 Ok(Ok((read_scores(&path, *items, sha256)?, elapsed)))
             }
             Answer::Failed { error } => Ok(Err((Some(error.clone()), elapsed))),

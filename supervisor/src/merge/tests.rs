@@ -1,11 +1,11 @@
 //! Merging run directories written by hand: what counts, what does not, and that the bytes repeat.
 
 use super::{Merged, merge_run};
-use crate::rundir::Supervisor;
 use crate::rundir::durable::{self, Appender};
 use crate::rundir::plan::{Machine, Policy, WorkerBinary, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use crate::rundir::scores::write_scores;
+use crate::rundir::{Ancestry, Supervisor};
 use crate::rundir::{Plan, RunDir};
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::freeze::freeze;
@@ -42,6 +42,7 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
         version: "0".into(),
         binary_sha256: "00".into(),
         command_line: vec!["/usr/bin/proctor".into(), "run".into()],
+        inputs: Vec::new(),
         basename: "board".into(),
         protocol,
         methods: load_methods(&file).unwrap(),
@@ -107,6 +108,7 @@ impl Run {
             },
             cores: vec![0],
             budget_seconds: 3.0,
+            ancestry: Ancestry::default(),
         };
         let text = pretty(&begun.to_value());
         durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
@@ -121,6 +123,7 @@ impl Run {
             let checkpoint = Checkpoint {
                 part,
                 elapsed_seconds: 0.5,
+                at_seconds: 0.5,
                 answer: Answer::Scored { items, sha256 },
             };
             log.append(&checkpoint.to_line()).unwrap();
@@ -328,6 +331,7 @@ fn no_text_of_a_bundle_is_a_path_of_this_machine() {
     let failed = Checkpoint {
         part: parts(&run.plan.protocol, failing)[0],
         elapsed_seconds: 0.5,
+        at_seconds: 0.5,
         answer: Answer::Failed {
             error: "OSError: no file '/home/me/model.bin'".into(),
         },

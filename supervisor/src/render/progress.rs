@@ -1,29 +1,16 @@
 //! The display while a run goes on: a line per running method that is redrawn on a terminal, plain lines elsewhere.
 
-use super::sentence::{Numbers, sentence};
+use super::sentence::sentence;
 use super::{output, plain};
 use crate::run::live::Glance;
+use crate::run::{Ended, Entry, Observer, Session, Starting};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use proctor_protocol::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// A plain line about a method that goes on comes this often.
 const PLAIN_EVERY: Duration = Duration::from_secs(15);
-
-/// What a display knows of a method before it runs.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    /// Its name.
-    pub name: String,
-    /// The parts it is asked for, in order: which dataset it is, from 1, and a label.
-    pub parts: Vec<(usize, String)>,
-    /// Datasets it is asked for.
-    pub datasets: usize,
-    /// Items of all parts together.
-    pub items: u64,
-}
 
 /// The display of one run.
 #[derive(Debug)]
@@ -42,67 +29,32 @@ struct Running {
 }
 
 impl Progress {
-    /// A display on stderr, drawn when that is a terminal.
-    pub fn new(entries: Vec<Entry>, budget: f64) -> Self {
+    /// A display of a session on stderr, drawn when that is a terminal.
+    pub fn of(session: &Session) -> Self {
+        let methods = 0..session.plan().methods.len();
+        let told = |method: &usize| {
+            session.assignment(*method).is_some() || session.not_applicable(*method).is_some()
+        };
+        let ended = methods.filter(|method| !told(method)).count();
+        Self::new(
+            session.entries(),
+            session.plan().policy.budget_seconds,
+            ended,
+        )
+    }
+
+    fn new(entries: Vec<Entry>, budget: f64, ended: usize) -> Self {
         Self {
             entries,
             budget,
             drawn: std::io::stderr().is_terminal().then(MultiProgress::new),
             running: BTreeMap::new(),
-            ended: 0,
-        }
-    }
-
-    /// A method starts.
-    pub fn start(&mut self, method: usize, cores: &[usize]) {
-        let entry = &self.entries[method];
-        let bar = self.drawn.as_ref().map(|drawn| {
-            let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:20!} {bar:12} {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.set_prefix(plain(&entry.name));
-            bar
-        });
-        if bar.is_none() {
-            self.say(method, &format!("starts on cores {}", ranges(cores)));
-        }
-        let running = Running {
-            bar,
-            last_line: Instant::now(),
-        };
-        self.running.insert(method, running);
-    }
-
-    /// A look at a running method.
-    pub fn tick(&mut self, method: usize, glance: Glance) {
-        let line = self.line(method, glance);
-        let Some(running) = self.running.get_mut(&method) else {
-            return;
-        };
-        if let Some(bar) = &running.bar {
-            bar.set_position(glance.answered);
-            bar.set_message(line);
-        } else if running.last_line.elapsed() >= PLAIN_EVERY {
-            running.last_line = Instant::now();
-            self.say(method, &line);
-        }
-    }
-
-    /// A method ended, with the last lines it wrote to stderr if it failed.
-    pub fn end(&mut self, method: usize, outcome: &Outcome, numbers: Numbers, stderr: &[String]) {
-        self.ended += 1;
-        if let Some(bar) = self.running.remove(&method).and_then(|running| running.bar) {
-            bar.finish_and_clear();
-        }
-        self.say(method, &sentence(outcome, numbers));
-        for line in stderr {
-            self.note(&format!("        stderr: {line}"));
+            ended,
         }
     }
 
     /// A line about the run as a whole.
-    pub fn note(&self, line: &str) {
+    fn tell(&self, line: &str) {
         let line = &plain(line);
         match &self.drawn {
             Some(drawn) => drawn.suspend(|| output::tell(line)),
@@ -112,7 +64,7 @@ impl Progress {
 
     fn say(&self, method: usize, what: &str) {
         let name = &self.entries[method].name;
-        self.note(&format!(
+        self.tell(&format!(
             "[{}/{}] {name}: {what}",
             self.ended,
             self.entries.len()
@@ -133,7 +85,7 @@ impl Progress {
         // What may be long comes last: on a narrow terminal the end is cut.
         format!(
             "{} of {}, {left}dataset {}/{}, {} of {} items, {}",
-            clock(elapsed),
+            clock(entry.earlier_seconds + elapsed),
             clock(self.budget),
             number,
             entry.datasets,
@@ -141,6 +93,62 @@ impl Progress {
             glance.total,
             plain(part),
         )
+    }
+}
+
+impl Observer for Progress {
+    fn started(&mut self, starting: Starting<'_>) {
+        let method = starting.method;
+        let entry = &self.entries[method];
+        let bar = self.drawn.as_ref().map(|drawn| {
+            let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
+            if let Ok(style) = ProgressStyle::with_template("{prefix:20!} {bar:12} {wide_msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(plain(&entry.name));
+            bar
+        });
+        if bar.is_none() {
+            self.say(
+                method,
+                &format!("starts on cores {}", ranges(starting.cores)),
+            );
+        }
+        let running = Running {
+            bar,
+            last_line: Instant::now(),
+        };
+        self.running.insert(method, running);
+    }
+
+    fn progress(&mut self, method: usize, glance: Glance) {
+        let line = self.line(method, glance);
+        let Some(running) = self.running.get_mut(&method) else {
+            return;
+        };
+        if let Some(bar) = &running.bar {
+            bar.set_position(glance.answered);
+            bar.set_message(line);
+        } else if running.last_line.elapsed() >= PLAIN_EVERY {
+            running.last_line = Instant::now();
+            self.say(method, &line);
+        }
+    }
+
+    fn ended(&mut self, ended: Ended<'_>) {
+        let method = ended.method;
+        self.ended += 1;
+        if let Some(bar) = self.running.remove(&method).and_then(|running| running.bar) {
+            bar.finish_and_clear();
+        }
+        self.say(method, &sentence(ended.outcome, ended.numbers));
+        for line in ended.stderr {
+            self.tell(&format!("        stderr: {line}"));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.tell(text);
     }
 }
 
@@ -198,8 +206,9 @@ mod tests {
             parts: vec![(1, "a (validation)".into()), (1, "a".into())],
             datasets: 1,
             items: 100,
+            earlier_seconds: 0.0,
         };
-        let progress = Progress::new(vec![entry], 60.0);
+        let progress = Progress::new(vec![entry], 60.0, 0);
         let glance = Glance {
             elapsed: Some(5.0),
             part: 1,

@@ -2,7 +2,8 @@
 
 use super::exam::MethodExam;
 use super::live::Live;
-use super::{Prepared, host, limits, scratch, taint, worker};
+use super::session::Session;
+use super::{host, limits, scratch, taint, unchanged, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
 use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
@@ -10,13 +11,13 @@ use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, WorkerBinary, datasets, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use crate::rundir::reserve::Reserve;
-use crate::rundir::{Supervisor, regular, state};
-use proctor_protocol::canonical::{Value, digest, pretty};
-use proctor_protocol::method::{Method, MethodKind};
+use crate::rundir::{Ancestry, Supervisor, regular};
+use proctor_protocol::canonical::{digest, pretty};
+use proctor_protocol::method::Method;
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Our side could not keep its records.
@@ -43,26 +44,27 @@ pub struct Desk {
     pub dir: PathBuf,
     /// Which attempt it is.
     pub id: AttemptId,
+    ancestry: Ancestry,
     reserve: Reserve,
 }
 
 impl Desk {
-    /// Makes the directory of the next attempt of a method, and says durably that it starts.
+    /// Makes the directory of an attempt of a method, and says durably that it starts.
     ///
     /// # Errors
     /// The system refused, or another process makes the same attempt.
     pub fn open(
-        prepared: &Prepared,
-        plan: &Plan,
+        session: &Session,
         method: &Method,
+        ancestry: Ancestry,
         cores: &[usize],
     ) -> Result<Self, AttemptError> {
-        let earlier = state::attempts(&prepared.run, &method.id)?;
-        let id = AttemptId::local(state::next_submission(&earlier));
-        let reserve = Reserve::of(prepared.run.root());
+        let (run, plan) = (&session.run, &session.plan);
+        let id = AttemptId::local(session.number);
+        let reserve = Reserve::of(run.root());
         reserve.take();
-        reserve.with(|| durable::create_dir_all(&prepared.run.attempts_dir(&method.id)))?;
-        let dir = prepared.run.attempt_dir(&method.id, &id);
+        reserve.with(|| durable::create_dir_all(&run.attempts_dir(&method.id)))?;
+        let dir = run.attempt_dir(&method.id, &id);
         reserve.with(|| durable::create_dir(&dir))?;
         reserve.with(|| durable::create_dir(&dir.join("scores")))?;
         let started = Started {
@@ -75,42 +77,48 @@ impl Desk {
             supervisor: Supervisor::this(),
             cores: cores.to_vec(),
             budget_seconds: plan.policy.budget_seconds,
+            ancestry,
         };
         let text = pretty(&started.to_value());
         reserve.with(|| durable::write_file(&dir.join("started.json"), text.as_bytes()))?;
-        Ok(Self { dir, id, reserve })
+        Ok(Self {
+            dir,
+            id,
+            ancestry: started.ancestry,
+            reserve,
+        })
     }
 
-    /// Runs the attempt to its end and writes its terminal record.
+    /// Runs the attempt to its end and writes its terminal record. The worker is asked for `asked`.
     ///
     /// # Errors
     /// A record cannot be written; the attempt then has no result.
     pub fn run(
         &self,
-        prepared: &Prepared,
-        plan: &Plan,
+        session: &Session,
         method: &Method,
+        asked: &[Part],
         cores: &[usize],
         live: &Live,
         control: &Control,
     ) -> Result<Terminal, AttemptError> {
-        let parts = parts(&prepared.protocol, method);
+        let plan = &session.plan;
         let mut exam = MethodExam::new(
-            &prepared.protocol,
-            &prepared.loaded,
+            &plan.protocol,
+            &session.loaded,
             method,
-            &parts,
+            asked,
             cores.len() as u32,
             live,
             &self.dir,
         )?;
         let room = RoomSpec {
-            containment: Some(prepared.rung),
-            hidden: answers(prepared),
+            containment: Some(session.rung),
+            hidden: answers(session),
             ..self.room(plan, method, cores)
         };
-        let budget =
-            Duration::try_from_secs_f64(plan.policy.budget_seconds).unwrap_or(Duration::MAX);
+        let left = plan.policy.budget_seconds - self.ancestry.earlier_seconds;
+        let budget = Duration::try_from_secs_f64(left.max(0.0)).unwrap_or(Duration::MAX);
         let ending = match changed(method, &plan.policy.worker) {
             None => attempt::run(&room, budget, &mut exam, control),
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
@@ -123,12 +131,31 @@ impl Desk {
             }
         }
         let log = regular::read(&self.dir.join("checkpoints.log")).unwrap_or_default();
-        terminal.outcome = in_datasets(terminal.outcome, &parts, &Checkpoint::read_log(&log).0);
+        let inherited = self.ancestry.inherited.iter();
+        let mut log = Checkpoint::read_log(&log).0;
+        log.extend(inherited.map(|one| one.checkpoint.clone()));
+        let parts = parts(&plan.protocol, method);
+        terminal.outcome = in_datasets(terminal.outcome, &parts, &log);
+        self.end(&terminal)?;
+        Ok(terminal)
+    }
+
+    /// Ends the attempt with an outcome that is known without a worker.
+    ///
+    /// # Errors
+    /// The record cannot be written; the attempt then has no result.
+    pub fn settle(&self, outcome: Outcome) -> Result<Terminal, AttemptError> {
+        let terminal = terminal(&Ending::not_started(outcome, Isolation::none()));
+        self.end(&terminal)?;
+        Ok(terminal)
+    }
+
+    fn end(&self, terminal: &Terminal) -> Result<(), AttemptError> {
         let text = pretty(&terminal.to_value());
         let file = self.dir.join("terminal.json");
         self.reserve
             .with(|| durable::write_file(&file, text.as_bytes()))?;
-        Ok(terminal)
+        Ok(())
     }
 
     fn room(&self, plan: &Plan, method: &Method, cores: &[usize]) -> RoomSpec {
@@ -165,26 +192,26 @@ fn in_datasets(outcome: Outcome, parts: &[Part], log: &[Checkpoint]) -> Outcome 
         whole.filter(|dataset| holds(dataset)).count() as u32
     };
     let total = datasets(parts) as u32;
+    let failed = count(&|dataset| {
+        let failed = |found: &Checkpoint| matches!(found.answer, Answer::Failed { .. });
+        dataset.iter().filter_map(answer).any(failed)
+    });
     match outcome {
         Outcome::Incomplete { .. } => Outcome::Incomplete {
             done: count(&|dataset| dataset.iter().all(|part| answer(part).is_some())),
             total,
         },
-        Outcome::DatasetErrors { .. } => Outcome::DatasetErrors {
-            failed: count(&|dataset| {
-                let failed = |found: &Checkpoint| matches!(found.answer, Answer::Failed { .. });
-                dataset.iter().filter_map(answer).any(failed)
-            }),
-            total,
-        },
+        Outcome::DatasetErrors { .. } => Outcome::DatasetErrors { failed, total },
+        // What an earlier attempt said of the rest still holds.
+        Outcome::Completed if failed > 0 => Outcome::DatasetErrors { failed, total },
         other => other,
     }
 }
 
 /// What no worker may see: the datasets with their gold, and the run directory with what other methods answered.
-fn answers(prepared: &Prepared) -> Vec<PathBuf> {
-    let mut hidden = vec![prepared.run.root().to_owned()];
-    for entry in prepared.protocol.datasets() {
+fn answers(session: &Session) -> Vec<PathBuf> {
+    let mut hidden = vec![session.run.root().to_owned()];
+    for entry in session.plan.protocol.datasets() {
         hidden.extend(entry.path.clone());
         hidden.extend(entry.validation_path.clone());
         hidden.extend(entry.answer_files());
@@ -192,40 +219,13 @@ fn answers(prepared: &Prepared) -> Vec<PathBuf> {
     hidden
 }
 
-/// Why a method cannot be started any more as the plan has it: a file it is made of is not the one that was planned. The
-/// files are read again right before they are used, since its id promises what ran.
+/// Why a method cannot be started any more as the plan has it. Its files are read again right before they are used.
 fn changed(method: &Method, worker: &WorkerBinary) -> Option<String> {
-    let mut promised: Vec<(&Path, Option<&str>)> = Vec::new();
-    match &method.kind {
-        MethodKind::Program(program) => {
-            let known = |key| method.configuration.get(key);
-            let executable = known("executable_sha256").and_then(Value::as_str);
-            promised.push((&program.executable, executable));
-            let files = known("files").and_then(Value::as_array).unwrap_or_default();
-            for path in &program.files {
-                let name = path.file_name().and_then(|name| name.to_str());
-                let entry = files
-                    .iter()
-                    .find(|entry| entry.get("name").and_then(Value::as_str) == name);
-                promised.push((path, entry.and_then(|entry| entry.get("sha256")?.as_str())));
-            }
-        }
-        MethodKind::Builtin | MethodKind::Unsupported(_) => {
-            promised.extend(
-                worker
-                    .path
-                    .as_deref()
-                    .map(|path| (path, Some(worker.sha256.as_str()))),
-            );
-        }
-    }
-    promised.into_iter().find_map(|(path, sha256)| {
-        let name = path.file_name().unwrap_or_default().display();
-        match regular::sha256(path) {
-            Ok(found) if Some(found.as_str()) == sha256 => None,
-            Ok(_) => Some(format!("{name} was changed after the run was planned")),
-            Err(error) => Some(format!("{name} cannot be read any more: {error}")),
-        }
+    let difference = unchanged::of_method(method, worker)?;
+    let name = difference.path.file_name().unwrap_or_default().display();
+    Some(match &difference.found {
+        Ok(_) => format!("{name} was changed after the run was planned"),
+        Err(error) => format!("{name} cannot be read any more: {error}"),
     })
 }
 
@@ -266,6 +266,7 @@ mod tests {
         let checkpoint = |at: usize, failed: bool| Checkpoint {
             part: parts[at],
             elapsed_seconds: 0.1,
+            at_seconds: 0.2,
             answer: if failed {
                 Answer::Failed { error: "x".into() }
             } else {
@@ -291,6 +292,13 @@ mod tests {
         };
         assert_eq!(
             in_datasets(wire, &parts, &log),
+            Outcome::DatasetErrors {
+                failed: 2,
+                total: 2
+            }
+        );
+        assert_eq!(
+            in_datasets(Outcome::Completed, &parts, &log),
             Outcome::DatasetErrors {
                 failed: 2,
                 total: 2

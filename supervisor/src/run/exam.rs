@@ -62,6 +62,7 @@ impl<'a> MethodExam<'a> {
         let checkpoint = Checkpoint {
             part,
             elapsed_seconds,
+            at_seconds: self.live.glance().elapsed.unwrap_or(0.0),
             answer,
         };
         self.log
@@ -138,7 +139,7 @@ impl Exam for MethodExam<'_> {
 
     fn progress(&mut self, progress: Progress<'_>) {
         match progress {
-            Progress::Started => self.live.started(),
+            Progress::Started { ago } => self.live.started(ago),
             Progress::Hello { .. } => {}
             Progress::Dataset { dataset, items } => self.live.open(dataset, items),
             Progress::Items { done, .. } => self.live.items(done),

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The numbers a display needs. They are for people; no result is made from them.
 #[derive(Debug, Default)]
@@ -30,9 +30,10 @@ pub struct Glance {
 }
 
 impl Live {
-    /// The worker was started.
-    pub fn started(&self) {
-        let _ = self.started.set(Instant::now());
+    /// The worker's time began to run so long ago.
+    pub fn started(&self, ago: Duration) {
+        let now = Instant::now();
+        let _ = self.started.set(now.checked_sub(ago).unwrap_or(now));
     }
 
     /// A part of `total` items was opened.

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::render::{brief, plain};
 use crate::room::{self, Isolation, Rung};
 use crate::rundir::RunDir;
-use crate::rundir::plan::{Policy, WorkerBinary, parts};
-use crate::rundir::{durable, regular};
+use crate::rundir::plan::{Input, Policy, WorkerBinary, parts};
+use crate::rundir::{Part, durable, regular};
 use crate::schedule::core_sets;
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{DatasetEntry, ExecutionLimits, LoadedEntry, Protocol};
@@ -62,6 +62,8 @@ pub struct Prepared {
     pub basename: String,
     /// The rung of its rooms.
     pub rung: Rung,
+    /// The files the plan is made from.
+    pub inputs: Vec<Input>,
 }
 
 /// Checks a request, cheapest things first.
@@ -70,6 +72,8 @@ pub struct Prepared {
 /// The first thing that is wrong, and what to do about it.
 pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     file_stem(&request.basename)?;
+    // Before they are read: one that changes meanwhile is seen as changed.
+    let inputs = inputs(request)?;
     let methods = chosen(
         load_methods(&request.methods)?,
         &request.only,
@@ -83,8 +87,9 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     }
     runnable(&methods)?;
     let run = RunDir::new(&absolute(&request.output)?);
-    empty_or_absent(run.root(), "--output")?;
-    check_space(run.root(), needed_bytes(&protocol, &methods))?;
+    never_started(run.root())?;
+    let all = methods.iter().flat_map(|method| parts(&protocol, method));
+    check_space(run.root(), needed_bytes(&protocol, all))?;
     let limits = limits::in_force(protocol.limits(), &request.limits)?;
     let cores = host::usable_cores().map_err(|error| {
         Error::Infrastructure(format!(
@@ -94,20 +99,11 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     let core_sets = core_sets(&cores, request.jobs, limits::cpus(&limits))
         .map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;
-    readable(&methods, worker.path.as_deref())?;
+    readable(methods.iter(), worker.path.as_deref())?;
     scratch::usable().map_err(Error::input)?;
     let (rung, isolation) = containment(request.containment)?;
     let degraded = if request.official {
-        let mut lacking = official::shortfalls(rung, &isolation, &limits);
-        lacking.extend(
-            taint::marks(false)
-                .into_iter()
-                .filter_map(|mark| match mark {
-                    Mark::Holds(text) => Some(text),
-                    Mark::Over(_) => None,
-                }),
-        );
-        lacking
+        lacking(rung, &isolation, &limits)
     } else {
         Vec::new()
     };
@@ -142,11 +138,35 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
         run,
         basename: request.basename.clone(),
         rung,
+        inputs,
     })
 }
 
+/// What an official run lacks on this machine, with remedies.
+pub(super) fn lacking(rung: Rung, isolation: &Isolation, limits: &ExecutionLimits) -> Vec<String> {
+    let mut lacking = official::shortfalls(rung, isolation, limits);
+    let holds = |mark| match mark {
+        Mark::Holds(text) => Some(text),
+        Mark::Over(_) => None,
+    };
+    lacking.extend(taint::marks(false).into_iter().filter_map(holds));
+    lacking
+}
+
+fn inputs(request: &Request) -> Result<Vec<Input>, Error> {
+    let mut inputs = Vec::new();
+    for path in [&request.protocol, &request.methods] {
+        // What cannot be read is refused in better words by whoever reads it.
+        if let Ok(sha256) = regular::sha256(path) {
+            let path = absolute(path)?;
+            inputs.push(Input { path, sha256 });
+        }
+    }
+    Ok(inputs)
+}
+
 /// The rung to use, and what a room on it has.
-fn containment(forced: Option<Rung>) -> Result<(Rung, Isolation), Error> {
+pub(super) fn containment(forced: Option<Rung>) -> Result<(Rung, Isolation), Error> {
     if let Some(rung) = forced {
         return match room::trial(rung) {
             Ok(isolation) => Ok((rung, isolation)),
@@ -222,7 +242,10 @@ fn runnable(methods: &[Method]) -> Result<(), Error> {
 
 /// Refuses, all at once, what the worker's user could not read. Each file is named once, for the first method that
 /// needs it.
-fn readable(methods: &[Method], worker: Option<&Path>) -> Result<(), Error> {
+pub(super) fn readable<'a>(
+    methods: impl Iterator<Item = &'a Method>,
+    worker: Option<&Path>,
+) -> Result<(), Error> {
     let mut told: Vec<String> = Vec::new();
     let mut lines = String::new();
     for method in methods {
@@ -246,6 +269,18 @@ fn readable(methods: &[Method], worker: Option<&Path>) -> Result<(), Error> {
 /// # Errors
 /// It is a file, cannot be read, or is not empty.
 pub fn empty_or_absent(path: &Path, option: &str) -> Result<(), Error> {
+    vacant(path, option, |_| false)
+}
+
+/// As [`empty_or_absent`], for a run: what was never finished is nothing, left by somebody who was killed over the first
+/// file.
+fn never_started(path: &Path) -> Result<(), Error> {
+    vacant(path, "--output", |name| {
+        name.starts_with(b".") && name.ends_with(b".part")
+    })
+}
+
+fn vacant(path: &Path, option: &str, nothing: impl Fn(&[u8]) -> bool) -> Result<(), Error> {
     let refuse = |problem: &str| {
         let name = brief(&path.display().to_string());
         Err(Error::input(format!("{option} {name}: {problem}")))
@@ -263,13 +298,21 @@ pub fn empty_or_absent(path: &Path, option: &str) -> Result<(), Error> {
         }
         Err(error) => return refuse(&error.to_string()),
     }
-    match std::fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => return Ok(()),
-        Ok(false) => {}
+    let holds = |entries: std::fs::ReadDir| -> std::io::Result<bool> {
+        for entry in entries {
+            if !nothing(entry?.file_name().as_encoded_bytes()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    match std::fs::read_dir(path).and_then(holds) {
+        Ok(false) => return Ok(()),
+        Ok(true) => {}
         Err(error) => return refuse(&error.to_string()),
     }
     let hint = if path.join("run.json").exists() {
-        "it holds a run already (`proctor status` shows it, `proctor merge` makes its bundle)"
+        "it holds a run already (`proctor status` shows it, `proctor resume` goes on with it)"
     } else {
         "it is not empty"
     };
@@ -304,10 +347,9 @@ const SCORE_ROW_BYTES: u64 = 128;
 /// Room for records, logs and pages.
 const SPARE_BYTES: u64 = 64 << 20;
 
-fn needed_bytes(protocol: &Protocol, methods: &[Method]) -> u64 {
-    let items: u64 = methods
-        .iter()
-        .flat_map(|method| parts(protocol, method))
+/// What parts take on the disk, generously.
+pub(super) fn needed_bytes(protocol: &Protocol, parts: impl Iterator<Item = Part>) -> u64 {
+    let items: u64 = parts
         .map(|part| items(&protocol.datasets()[part.dataset]))
         .fold(0, u64::saturating_add);
     items
@@ -323,7 +365,8 @@ fn items(entry: &DatasetEntry) -> u64 {
     }
 }
 
-fn check_space(path: &Path, needed: u64) -> Result<(), Error> {
+/// Refuses a run that cannot fit.
+pub(super) fn check_space(path: &Path, needed: u64) -> Result<(), Error> {
     let there = path.ancestors().find(|folder| folder.exists());
     let free = durable::free_bytes(there.unwrap_or(Path::new("/")))?;
     if free >= needed {
@@ -377,6 +420,14 @@ mod tests {
         let text = empty_or_absent(&link, "--output").unwrap_err().to_string();
         assert!(text.contains("symbolic link"), "{text}");
         empty_or_absent(&folder.path().join("a/b/c"), "--output").unwrap();
+        // A run may use what somebody left who was killed before there was a plan.
+        let begun = folder.path().join("begun");
+        std::fs::create_dir(&begun).unwrap();
+        std::fs::write(begun.join(".x1Y2.part"), "{").unwrap();
+        never_started(&begun).unwrap();
+        assert!(empty_or_absent(&begun, "--output").is_err());
+        std::fs::write(begun.join("notes"), "").unwrap();
+        assert!(never_started(&begun).is_err());
         assert!(!folder.path().join("a").exists());
     }
 

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! RUN_DIR/run.json                                frozen plan, written once
+//! RUN_DIR/submissions/<NNNN>/request.json         who drives the run, one record a session
 //! RUN_DIR/methods/<method_id>/attempts/<NNNN.task.rK>/
 //!     started.json  checkpoints.log  scores/<dataset>-<role>.f64  stderr  heartbeat  terminal.json
 //! RUN_DIR/merged/<NNNN>/                          bundles; `bundle` is a link to the newest
 //! ```
 
+pub mod ancestry;
 pub mod durable;
 pub mod fields;
 pub mod plan;
@@ -14,9 +16,11 @@ pub mod record;
 pub mod regular;
 pub mod reserve;
 pub mod scores;
+pub mod session;
 pub mod state;
 pub mod supervisor;
 
+pub use ancestry::{Ancestry, Inherited};
 pub use fields::RecordError;
 pub use plan::Plan;
 pub use record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};

@@ -31,6 +31,8 @@ pub struct Plan {
     pub binary_sha256: String,
     /// The command line, for people.
     pub command_line: Vec<String>,
+    /// The files it was made from: the protocol and the methods file.
+    pub inputs: Vec<Input>,
     /// Base name of the bundle's files.
     pub basename: String,
     /// The protocol, with absolute dataset paths.
@@ -41,6 +43,15 @@ pub struct Plan {
     pub policy: Policy,
     /// The machine that decided.
     pub machine: Machine,
+}
+
+/// A file that a plan was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// SHA-256 of it.
+    pub sha256: String,
 }
 
 /// How the methods of a run are run.
@@ -112,7 +123,26 @@ impl Machine {
     }
 }
 
+impl Input {
+    fn to_value(&self) -> Value {
+        object! { "path" => path_text(&self.path), "sha256" => self.sha256.as_str() }
+    }
+
+    fn from_value(value: &Value, file: &Path) -> Result<Self, RecordError> {
+        let fields = Fields::within(value, file);
+        Ok(Self {
+            path: fields.text("path")?.into(),
+            sha256: fields.text("sha256")?,
+        })
+    }
+}
+
 impl Plan {
+    /// Cores of one method: all of its core sets have the same size, so that every method has the same machine.
+    pub fn cores_each(&self) -> usize {
+        self.policy.core_sets.first().map_or(1, Vec::len)
+    }
+
     /// As written.
     pub fn to_value(&self) -> Value {
         let methods: Vec<Value> = self.methods.iter().map(method_value).collect();
@@ -130,6 +160,7 @@ impl Plan {
                 "sha256" => self.binary_sha256.as_str(),
             },
             "command_line" => self.command_line.clone(),
+            "inputs" => self.inputs.iter().map(Input::to_value).collect::<Vec<Value>>(),
             "basename" => self.basename.as_str(),
             "protocol" => self.protocol.value().clone(),
             "methods" => methods,
@@ -163,6 +194,16 @@ impl Plan {
             version: proctor.text("version")?,
             binary_sha256: proctor.text("sha256")?,
             command_line: fields.texts("command_line")?,
+            // Plans of earlier versions name none.
+            inputs: match value.get("inputs") {
+                Some(_) => {
+                    let inputs = fields.array("inputs")?.iter();
+                    inputs
+                        .map(|input| Input::from_value(input, file))
+                        .collect::<Result<_, _>>()?
+                }
+                None => Vec::new(),
+            },
             basename: fields.text("basename")?,
             protocol: protocol.map_err(|error| RecordError::Damaged {
                 path: file.to_path_buf(),

@@ -1,5 +1,6 @@
 //! The records of an attempt: their names, their fields, and the seal that tells a whole record from a torn one.
 
+use super::ancestry::Ancestry;
 use super::fields::{Fields, RecordError};
 use crate::rundir::Supervisor;
 use proctor_protocol::canonical::{Value, canonical, read, sha256_hex};
@@ -118,6 +119,8 @@ pub struct Started {
     pub cores: Vec<usize>,
     /// The budget, in seconds.
     pub budget_seconds: f64,
+    /// What it has from the attempts before it.
+    pub ancestry: Ancestry,
 }
 
 impl Started {
@@ -131,13 +134,10 @@ impl Started {
             "started_utc" => self.started_utc.as_str(),
             "host" => self.host.as_str(),
             "boot_id" => self.boot_id.as_str(),
-            "supervisor" => object! {
-                "pid_namespace" => count(self.supervisor.namespace),
-                "pid" => self.supervisor.pid,
-                "started_ticks" => count(self.supervisor.started),
-            },
+            "supervisor" => self.supervisor.to_value(),
             "cores" => self.cores.clone(),
             "budget_seconds" => self.budget_seconds,
+            "ancestry" => self.ancestry.to_value(),
         }
     }
 
@@ -154,23 +154,16 @@ impl Started {
             started_utc: fields.text("started_utc")?,
             host: fields.text("host")?,
             boot_id: fields.text("boot_id")?,
-            supervisor: supervisor(Fields::within(fields.value("supervisor")?, file))?,
+            supervisor: Supervisor::from_value(fields.value("supervisor")?, file)?,
             cores: fields.indexes("cores")?,
             budget_seconds: fields.number("budget_seconds")?,
+            // Records of earlier versions have none: they were all first attempts.
+            ancestry: match value.get("ancestry") {
+                Some(ancestry) => Ancestry::from_value(ancestry, file)?,
+                None => Ancestry::default(),
+            },
         })
     }
-}
-
-fn supervisor(fields: Fields<'_>) -> Result<Supervisor, RecordError> {
-    let number = |field| {
-        let number = u64::try_from(fields.int(field)?);
-        number.map_err(|_| fields.wrong(field, "a count"))
-    };
-    Ok(Supervisor {
-        namespace: number("pid_namespace")?,
-        pid: fields.int("pid")?,
-        started: number("started_ticks")?,
-    })
 }
 
 /// One record of `checkpoints.log`.
@@ -180,6 +173,9 @@ pub struct Checkpoint {
     pub part: Part,
     /// Seconds from the first byte of the data sent to the last accepted score.
     pub elapsed_seconds: f64,
+    /// Seconds from the start of the worker until this was to be written: what an attempt that goes on from here is
+    /// charged for.
+    pub at_seconds: f64,
     /// What came of it.
     pub answer: Answer,
 }
@@ -204,10 +200,18 @@ pub enum Answer {
 impl Checkpoint {
     /// The line, sealed with the digest of its own content.
     pub fn to_line(&self) -> String {
+        let record = self.to_value();
+        let sha256 = sha256_hex(canonical(&record).as_bytes());
+        canonical(&object! { "record" => record, "sha256" => sha256 })
+    }
+
+    /// The record in a line.
+    pub fn to_value(&self) -> Value {
         let mut record = object! {
             "dataset" => self.part.dataset,
             "role" => self.part.role.name(),
             "elapsed_seconds" => self.elapsed_seconds,
+            "at_seconds" => self.at_seconds,
         };
         if let Some(object) = record.as_object_mut() {
             match &self.answer {
@@ -220,8 +224,7 @@ impl Checkpoint {
                 }
             }
         }
-        let sha256 = sha256_hex(canonical(&record).as_bytes());
-        canonical(&object! { "record" => record, "sha256" => sha256 })
+        record
     }
 
     /// Reads one line; `None` when it is torn or is not what it claims to be.
@@ -231,6 +234,11 @@ impl Checkpoint {
         if value.get("sha256")?.as_str()? != sha256_hex(canonical(record).as_bytes()) {
             return None;
         }
+        Self::from_value(record)
+    }
+
+    /// Reads the record in a line; `None` when it is none.
+    pub fn from_value(record: &Value) -> Option<Self> {
         let role = match record.get("role")?.as_str()? {
             "test" => Role::Test,
             "validation" => Role::Validation,
@@ -252,6 +260,11 @@ impl Checkpoint {
                 role,
             },
             elapsed_seconds: record.get("elapsed_seconds")?.as_number()?,
+            // Records of earlier versions do not say it. Nothing of theirs can be gone on from.
+            at_seconds: match record.get("at_seconds") {
+                Some(at) => at.as_number()?,
+                None => 0.0,
+            },
             answer,
         })
     }
@@ -352,6 +365,7 @@ mod tests {
                 role: Role::Test,
             },
             elapsed_seconds: 0.25,
+            at_seconds: 0.5,
             answer: Answer::Scored {
                 items: 3,
                 sha256: "ab".repeat(32),

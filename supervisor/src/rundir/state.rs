@@ -2,6 +2,7 @@
 //! the supervisor read this and nothing else.
 
 use super::RunDir;
+use super::ancestry::Inherited;
 use super::fields::RecordError;
 use super::record::count;
 use super::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
@@ -28,30 +29,67 @@ pub struct Attempt {
     pub terminal: Option<Terminal>,
 }
 
+/// A durable answer, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found<'a> {
+    /// The answer.
+    pub checkpoint: &'a Checkpoint,
+    /// The earlier attempt that gave it; `None` when it is this attempt's own.
+    pub from: Option<&'a AttemptId>,
+}
+
 impl Attempt {
-    /// The durable answer for one part.
-    pub fn checkpoint(&self, part: Part) -> Option<&Checkpoint> {
-        self.checkpoints
-            .iter()
-            .find(|checkpoint| checkpoint.part == part)
+    /// What it has from earlier attempts.
+    pub fn inherited(&self) -> &[Inherited] {
+        let started = self.started.as_ref();
+        started.map_or(&[], |started| &started.ancestry.inherited)
     }
 
-    /// The durable answer for one of the `parts` that were asked for, if it counts. The last one does only when the
+    /// Seconds of the budget that earlier attempts used.
+    pub fn earlier_seconds(&self) -> f64 {
+        let started = self.started.as_ref();
+        started.map_or(0.0, |started| started.ancestry.earlier_seconds)
+    }
+
+    /// Those of the method's `parts` that this attempt was asked for, in the order it was.
+    pub fn asked<'a>(&'a self, parts: &'a [Part]) -> impl DoubleEndedIterator<Item = Part> + 'a {
+        let inherited = |part: &Part| {
+            self.inherited()
+                .iter()
+                .any(|one| one.checkpoint.part == *part)
+        };
+        parts.iter().copied().filter(move |part| !inherited(part))
+    }
+
+    /// The durable answer for one of the method's `parts`, if it counts. The last one asked for does only when the
     /// attempt has a terminal record and the method answers for how it ended (design section 6): otherwise nothing
-    /// proves that the worker came to a good end in time.
-    pub fn answer(&self, parts: &[Part], part: Part) -> Option<&Checkpoint> {
+    /// here proves that the worker came to a good end in time.
+    pub fn answer(&self, parts: &[Part], part: Part) -> Option<Found<'_>> {
+        let mut inherited = self.inherited().iter();
+        if let Some(one) = inherited.find(|one| one.checkpoint.part == part) {
+            return Some(Found {
+                checkpoint: &one.checkpoint,
+                from: Some(&one.from),
+            });
+        }
         let settled = |terminal: &Terminal| terminal.outcome.charged();
-        if parts.last() == Some(&part) && !self.terminal.as_ref().is_some_and(settled) {
+        let last = self.asked(parts).next_back();
+        if last == Some(part) && !self.terminal.as_ref().is_some_and(settled) {
             return None;
         }
-        self.checkpoint(part)
+        let mut own = self.checkpoints.iter();
+        let own = own.find(|checkpoint| checkpoint.part == part);
+        own.map(|checkpoint| Found {
+            checkpoint,
+            from: None,
+        })
     }
 
     /// Datasets of which everything asked for is scored. Validation data is part of its dataset.
     pub fn finished(&self, parts: &[Part]) -> usize {
         let scored = |part: &Part| {
-            let answer = self.answer(parts, *part).map(|found| &found.answer);
-            matches!(answer, Some(Answer::Scored { .. }))
+            let answer = self.answer(parts, *part);
+            answer.is_some_and(|found| matches!(found.checkpoint.answer, Answer::Scored { .. }))
         };
         let whole = parts.chunk_by(|one, other| one.dataset == other.dataset);
         whole.filter(|dataset| dataset.iter().all(scored)).count()
@@ -150,16 +188,6 @@ pub fn counting(attempts: &[Attempt]) -> Option<&Attempt> {
         .find(|attempt| attempt.started.is_some())
 }
 
-/// The number of the next submission of a method.
-pub fn next_submission(attempts: &[Attempt]) -> u32 {
-    attempts
-        .iter()
-        .map(|attempt| attempt.id.submission)
-        .max()
-        .unwrap_or(0)
-        + 1
-}
-
 /// What a running attempt last said of itself, for `status` alone. Not durable and never part of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heartbeat {
@@ -200,8 +228,8 @@ impl Heartbeat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::Supervisor;
     use crate::rundir::durable;
+    use crate::rundir::{Ancestry, Supervisor};
     use proctor_protocol::canonical::pretty;
     use proctor_protocol::outcome::Outcome;
 
@@ -220,6 +248,7 @@ mod tests {
             },
             cores: vec![0],
             budget_seconds: 5.0,
+            ancestry: Ancestry::default(),
         }
     }
 
@@ -266,7 +295,6 @@ mod tests {
         let newest = counting(&all).unwrap();
         assert_eq!(newest.id.to_string(), "0002.local.r0");
         assert_eq!(newest.terminal, Some(terminal(Outcome::Timeout)));
-        assert_eq!(next_submission(&all), 4);
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! Which process supervises, and whether it still does.
 
+use super::fields::{Fields, RecordError};
+use super::record::count;
+use proctor_protocol::canonical::Value;
+use proctor_protocol::object;
+use std::path::Path;
+
 /// A supervisor, told from every other process that ever had its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Supervisor {
@@ -22,6 +28,32 @@ impl Supervisor {
         }
     }
 
+    /// As written.
+    pub fn to_value(&self) -> Value {
+        object! {
+            "pid_namespace" => count(self.namespace),
+            "pid" => self.pid,
+            "started_ticks" => count(self.started),
+        }
+    }
+
+    /// Reads what [`Supervisor::to_value`] wrote into `file`.
+    ///
+    /// # Errors
+    /// A field is absent or of another type.
+    pub fn from_value(value: &Value, file: &Path) -> Result<Self, RecordError> {
+        let fields = Fields::within(value, file);
+        let number = |field| {
+            let number = u64::try_from(fields.int(field)?);
+            number.map_err(|_| fields.wrong(field, "a count"))
+        };
+        Ok(Self {
+            namespace: number("pid_namespace")?,
+            pid: fields.int("pid")?,
+            started: number("started_ticks")?,
+        })
+    }
+
     /// Its part in the name of something it made: `NAMESPACE-PID-STARTED`.
     pub fn mark(&self) -> String {
         format!("{}-{}-{}", self.namespace, self.pid, self.started)
@@ -39,9 +71,14 @@ impl Supervisor {
         Some(owner)
     }
 
+    /// True when it can be seen from here whether it runs: it is of this pid namespace.
+    pub fn is_visible(&self) -> bool {
+        self.namespace == own_namespace()
+    }
+
     /// True when it does not run any more. One of another pid namespace cannot be seen from here and is not gone.
     pub fn is_gone(&self) -> bool {
-        self.namespace == own_namespace() && start_of(self.pid) != Some(self.started)
+        self.is_visible() && start_of(self.pid) != Some(self.started)
     }
 }
 

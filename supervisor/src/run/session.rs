@@ -1,0 +1,430 @@
+//! A session: one process driving a run, from what the records say to where nothing of it runs any more. The first session
+//! of a run and every later one are the same thing; the first finds no attempts.
+
+use super::attempt::Desk;
+use super::conduct::{Summary, conduct};
+use super::observe::{Entry, Observer};
+use super::preflight::{self, Prepared};
+use super::publication::Publication;
+use super::stop::Stop;
+use super::work::{Assignment, How, assign};
+use super::{host, scratch, unchanged};
+use crate::error::Error;
+use crate::merge::{Merged, merge_run};
+use crate::render::{brief, plain};
+use crate::room::Rung;
+use crate::rundir::plan::{self, Plan, datasets, parts};
+use crate::rundir::record::{Answer, Part, Role};
+use crate::rundir::scores::read_scores;
+use crate::rundir::session::{Liveness, Mode, Request, Session as Record};
+use crate::rundir::state::{self, Attempt, Heartbeat};
+use crate::rundir::{Ancestry, Inherited, RunDir, Supervisor};
+use crate::schedule::core_sets;
+use proctor_protocol::dataset::Dataset;
+use proctor_protocol::frozen::LoadedEntry;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A session whose process cannot be seen must have given no sign of life for so long before it counts as lost. It gives
+/// one every two seconds.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// One process driving a run. Nothing is written before it is conducted.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) run: RunDir,
+    pub(super) plan: Plan,
+    pub(super) loaded: Vec<LoadedEntry>,
+    pub(super) rung: Rung,
+    pub(super) number: u32,
+    how: How,
+    /// What to do for each method of the plan.
+    assignments: Vec<Option<Assignment>>,
+}
+
+impl Session {
+    /// The first session of a run that was just created.
+    pub fn first(prepared: Prepared, plan: Plan) -> Self {
+        let assignments = plan.methods.iter().map(|method| {
+            let asked = parts(&plan.protocol, method);
+            let first = || Assignment {
+                ancestry: Ancestry::default(),
+                parts: asked.clone(),
+                verdict: None,
+            };
+            (!asked.is_empty()).then(first)
+        });
+        Self {
+            assignments: assignments.collect(),
+            run: prepared.run,
+            loaded: prepared.loaded,
+            rung: prepared.rung,
+            number: 1,
+            how: How {
+                mode: Mode::Run,
+                retry_failed: false,
+                retries: super::work::RETRIES,
+            },
+            plan,
+        }
+    }
+
+    /// The next session of a run, from its records alone.
+    ///
+    /// # Errors
+    /// The directory holds no run, somebody drives it, something is not what it was planned with, or a record cannot be
+    /// used.
+    pub fn open(run_dir: &Path, how: How) -> Result<Self, Error> {
+        let root = std::path::absolute(run_dir)
+            .map_err(|error| Error::input(format!("{}: {error}", run_dir.display())))?;
+        let run = RunDir::new(&root);
+        let plan = Plan::read(&run)?;
+        // The number is taken before anything else is read: whoever goes on meanwhile takes it first.
+        let sessions = run.sessions()?;
+        let number = sessions.last().map_or(1, |last| last.number + 1);
+        if let Some(last) = sessions.last() {
+            refuse_if_alive(&run, last)?;
+        }
+        let mut assignments = Vec::with_capacity(plan.methods.len());
+        for method in &plan.methods {
+            let asked = parts(&plan.protocol, method);
+            assignments.push(if asked.is_empty() {
+                None
+            } else {
+                let attempts = proven(state::attempts(&run, &method.id)?, &run, &method.id);
+                let seen = state::counting(&attempts)
+                    .and_then(|newest| Heartbeat::read(&newest.dir))
+                    .map(|beat| beat.elapsed_seconds);
+                let budget = plan.policy.budget_seconds;
+                assign(&asked, &attempts, seen, budget, how)
+            });
+        }
+        let mode = if sessions.is_empty() {
+            Mode::Run
+        } else {
+            how.mode
+        };
+        let how = How { mode, ..how };
+        let rung = Self::check(&run, &plan, &assignments)?;
+        let loaded = plan
+            .protocol
+            .verify_data()
+            .map_err(|error| error.in_file(&run.plan_file()))?;
+        Ok(Self {
+            run,
+            plan,
+            loaded,
+            rung,
+            number,
+            how,
+            assignments,
+        })
+    }
+
+    /// Refuses to go on with anything else than what was planned, or on a machine that gives less. The rung to use.
+    fn check(run: &RunDir, plan: &Plan, assignments: &[Option<Assignment>]) -> Result<Rung, Error> {
+        let owed = || {
+            let pairs = plan.methods.iter().zip(assignments);
+            pairs.filter_map(|(method, assignment)| Some((method, assignment.as_ref()?)))
+        };
+        let methods = || owed().map(|(method, _)| method);
+        let own = std::env::current_exe().map_err(|error| {
+            Error::Infrastructure(format!("this program cannot find its own file: {error}"))
+        })?;
+        let mut differences: Vec<String> = unchanged::differences(plan, methods(), &own)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if plan.version != env!("CARGO_PKG_VERSION") {
+            differences.insert(
+                0,
+                format!(
+                    "this is proctor {}, the run was planned with proctor {}",
+                    env!("CARGO_PKG_VERSION"),
+                    plan.version
+                ),
+            );
+        }
+        if !differences.is_empty() {
+            let lines: Vec<String> = differences.iter().map(|line| plain(line)).collect();
+            return Err(Error::input(format!(
+                "nothing was started: {} can only go on with what it was planned with\n  {}\nput it back as it was, or start a new run; `proctor merge` makes a bundle of what is there",
+                brief(&run.root().display().to_string()),
+                lines.join("\n  ")
+            )));
+        }
+        preflight::readable(methods(), plan.policy.worker.path.as_deref())?;
+        let left = owed().flat_map(|(_, assignment)| assignment.parts.iter().copied());
+        preflight::check_space(run.root(), preflight::needed_bytes(&plan.protocol, left))?;
+        scratch::usable().map_err(Error::input)?;
+        let (rung, isolation) = preflight::containment(plan.policy.containment)?;
+        if plan.policy.official {
+            let mut lacking = preflight::lacking(rung, &isolation, &plan.policy.limits);
+            lacking.retain(|line| !plan.policy.degraded.contains(line));
+            preflight::refuse_degraded(&lacking)?;
+        }
+        Ok(rung)
+    }
+
+    /// The run directory.
+    pub fn run_dir(&self) -> &RunDir {
+        &self.run
+    }
+
+    /// The frozen plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The number of the session; its attempts have it too.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How it treats methods that have attempts already.
+    pub fn how(&self) -> How {
+        self.how
+    }
+
+    /// What is to be done for a method, by position in the plan; `None` when it has its result, or nothing applies to it.
+    pub fn assignment(&self, method: usize) -> Option<&Assignment> {
+        self.assignments.get(method)?.as_ref()
+    }
+
+    /// True when no method is owed an attempt.
+    pub fn is_settled(&self) -> bool {
+        self.assignments.iter().all(Option::is_none)
+    }
+
+    /// What a display needs to know of each method, by position in the plan.
+    pub fn entries(&self) -> Vec<Entry> {
+        let methods = self.plan.methods.iter().enumerate();
+        methods.map(|(at, _)| self.entry(at)).collect()
+    }
+
+    fn entry(&self, method: usize) -> Entry {
+        let protocol = &self.plan.protocol;
+        let all = parts(protocol, &self.plan.methods[method]);
+        let assignment = self.assignment(method);
+        let asked = assignment.map_or(&[][..], |assignment| &assignment.parts);
+        let label = |part: &Part| {
+            let name = &protocol.datasets()[part.dataset].name;
+            match part.role {
+                Role::Test => name.clone(),
+                Role::Validation => format!("{name} (validation)"),
+            }
+        };
+        let place = |part: &Part| {
+            let at = all.iter().position(|other| other == part);
+            (datasets(&all[..=at.unwrap_or(0)]), label(part))
+        };
+        let items = |part: &Part| {
+            let loaded = &self.loaded[part.dataset];
+            match part.role {
+                Role::Test => loaded.test.item_count(),
+                Role::Validation => loaded.validation.as_ref().map_or(0, Dataset::item_count),
+            }
+        };
+        Entry {
+            name: self.plan.methods[method].name.clone(),
+            datasets: datasets(&all),
+            parts: asked.iter().map(place).collect(),
+            items: asked.iter().map(items).sum(),
+            earlier_seconds: assignment.map_or(0.0, |one| one.ancestry.earlier_seconds),
+        }
+    }
+
+    /// The core sets to conduct it on when nobody else decides: those of the plan where they may be used here, else as many
+    /// of the same size.
+    ///
+    /// # Errors
+    /// This machine has too few cores, or does not tell.
+    pub fn own_cores(&self) -> Result<Vec<Vec<usize>>, Error> {
+        let usable = host::usable_cores().map_err(|error| {
+            Error::Infrastructure(format!(
+                "the system does not tell which cores may be used: {error}"
+            ))
+        })?;
+        let planned = &self.plan.policy.core_sets;
+        if planned.iter().flatten().all(|core| usable.contains(core)) {
+            return Ok(planned.clone());
+        }
+        core_sets(&usable, planned.len(), Some(self.plan.cores_each())).map_err(|error| {
+            Error::input(format!("the run was planned on another machine: {error}"))
+        })
+    }
+
+    /// Runs every method that is owed an attempt, on these disjoint core sets, and returns when nothing of it runs any
+    /// more. Makes the record of the session first, so that of two who conduct the same run one is refused.
+    ///
+    /// # Errors
+    /// Somebody else drives the run, the core sets are not of the planned size, or the system refused. What goes wrong
+    /// after the start is in the summary.
+    pub fn conduct(
+        &self,
+        cores: &[Vec<usize>],
+        stop: &Stop,
+        observer: &mut dyn Observer,
+    ) -> Result<Summary, Error> {
+        if self.is_settled() {
+            return conduct(self, cores, stop, observer);
+        }
+        let each = self.plan.cores_each();
+        if cores.is_empty() || cores.iter().any(|set| set.len() != each) {
+            return Err(Error::input(format!(
+                "the run was planned with {each} cores for each method, and cannot run on others"
+            )));
+        }
+        self.claim(cores)?;
+        let summary = conduct(self, cores, stop, observer);
+        let ended = self.run.end_session(self.number, &host::now_utc());
+        // Without it the next session looks for our process, and finds none.
+        if let Err(error) = ended {
+            observer.note(&plain(&format!("warning: {error}")));
+        }
+        summary
+    }
+
+    fn claim(&self, cores: &[Vec<usize>]) -> Result<(), Error> {
+        let methods = self.plan.methods.iter().zip(&self.assignments);
+        let request = Request {
+            run_id: self.plan.run_id.clone(),
+            nonce: self.plan.nonce.clone(),
+            created_utc: host::now_utc(),
+            host: host::machine().host,
+            boot_id: host::boot_id(),
+            supervisor: Supervisor::this(),
+            version: self.plan.version.clone(),
+            binary_sha256: self.plan.binary_sha256.clone(),
+            mode: self.how.mode,
+            retry_failed: self.how.retry_failed,
+            core_sets: cores.to_vec(),
+            methods: methods
+                .filter(|(_, assignment)| assignment.is_some())
+                .map(|(method, _)| method.id.clone())
+                .collect(),
+        };
+        match self.run.claim_session(self.number, &request) {
+            Err(error) if error.source.kind() == ErrorKind::AlreadyExists => {
+                let sessions = self.run.sessions().unwrap_or_default();
+                let other = sessions.iter().find(|one| one.number == self.number);
+                Err(in_use(&self.run, other))
+            }
+            claimed => Ok(claimed?),
+        }
+    }
+
+    /// Makes the bundle of what the records say now and puts it in place.
+    ///
+    /// # Errors
+    /// A record or score file cannot be used, or the system refused.
+    pub fn publish(&self) -> Result<Publication<'_>, Error> {
+        let folder = self.run.merged_dir();
+        let basename = &self.plan.basename;
+        let merged = merge_run(&self.run, &self.plan, &self.loaded, basename, &folder)?;
+        let Merged {
+            bundle,
+            document,
+            methods,
+            page,
+            standing,
+        } = merged;
+        Ok(Publication {
+            bundle: self.run.publish(bundle)?,
+            document,
+            methods,
+            page,
+            standing,
+        })
+    }
+
+    /// The directory of a new attempt of a method.
+    pub(super) fn desk(
+        &self,
+        method: usize,
+        ancestry: Ancestry,
+        cores: &[usize],
+    ) -> Result<Desk, Error> {
+        Ok(Desk::open(
+            self,
+            &self.plan.methods[method],
+            ancestry,
+            cores,
+        )?)
+    }
+
+    /// Why nothing of the protocol applies to a method.
+    pub fn not_applicable(&self, method: usize) -> Option<String> {
+        plan::not_applicable(&self.plan.protocol, &self.plan.methods[method])
+    }
+}
+
+/// Refuses to go on while somebody else does.
+fn refuse_if_alive(run: &RunDir, last: &Record) -> Result<(), Error> {
+    match last.liveness(&host::machine().host, &host::boot_id()) {
+        Liveness::Over { .. } => Ok(()),
+        Liveness::Alive => Err(in_use(run, Some(last))),
+        Liveness::Hidden => {
+            if gives_a_sign(last, SILENCE) {
+                Err(in_use(run, Some(last)))
+            } else {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether a session gives a sign of life within so long.
+fn gives_a_sign(session: &Record, within: Duration) -> bool {
+    let before = session.beat();
+    let until = Instant::now() + within;
+    while Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(250));
+        if session.beat() != before {
+            return true;
+        }
+    }
+    false
+}
+
+fn in_use(run: &RunDir, by: Option<&Record>) -> Error {
+    let who = by.map_or_else(String::new, |by| {
+        format!(
+            " (process {} on {}, since {})",
+            by.supervisor.pid,
+            brief(&by.host),
+            by.created_utc
+        )
+    });
+    Error::input(format!(
+        "nothing was started: {} is being run by somebody else{who}; wait until that ends, or end that process",
+        brief(&run.root().display().to_string())
+    ))
+}
+
+/// Attempts without the answers that cannot be relied on: those whose score file is not the one they promise.
+fn proven(mut attempts: Vec<Attempt>, run: &RunDir, method_id: &str) -> Vec<Attempt> {
+    // Only the newest is ever gone on from.
+    let newest = attempts.iter_mut().rev().find(|one| one.started.is_some());
+    if let Some(newest) = newest {
+        let stands = |dir: &Path, part: Part, answer: &Answer| match answer {
+            Answer::Failed { .. } => true,
+            Answer::Scored { items, sha256 } => {
+                read_scores(&dir.join(part.score_file()), *items, sha256).is_ok()
+            }
+        };
+        let dir = newest.dir.clone();
+        newest
+            .checkpoints
+            .retain(|one| stands(&dir, one.part, &one.answer));
+        let kept = |one: &Inherited| {
+            let dir = run.attempt_dir(method_id, &one.from);
+            stands(&dir, one.checkpoint.part, &one.checkpoint.answer)
+        };
+        if let Some(started) = &mut newest.started {
+            started.ancestry.inherited.retain(kept);
+        }
+    }
+    attempts
+}
