@@ -19,14 +19,16 @@ use super::sys;
 /// Stages that run now.
 static STAGES: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
 
-/// While one lives, this process adopts orphans, and workers of the same user cannot trace it. It also cannot make user
-/// namespaces meanwhile, which a room without a pid namespace does not need.
+/// While one lives, workers of the same user cannot trace this process, and it adopts orphans where they are to be
+/// swept. It also cannot make user namespaces meanwhile, which a room without a pid namespace does not need.
 pub(super) struct Adopting(());
 
 impl Adopting {
     /// Starts it.
-    pub(super) fn begin() -> io::Result<Self> {
-        sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)?;
+    pub(super) fn begin(orphans: bool) -> io::Result<Self> {
+        if orphans {
+            sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1)?;
+        }
         let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
         sys::prctl(libc::PR_SET_DUMPABLE, 0)?;
         *count += 1;

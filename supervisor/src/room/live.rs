@@ -207,7 +207,7 @@ impl Room {
             None => Spawner::usual().map_err(RoomError)?,
         };
         let adopting = (!rung.has_pid_namespace())
-            .then(Adopting::begin)
+            .then(|| Adopting::begin(rung != Rung::K0))
             .transpose()
             .map_err(say("preparing to adopt orphans"))?;
         let Launched {

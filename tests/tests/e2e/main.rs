@@ -12,6 +12,7 @@ mod interrupt;
 mod irplag;
 mod limits;
 mod main_job;
+mod masks;
 mod matheel_reads;
 mod merging;
 mod official;
