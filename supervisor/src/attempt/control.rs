@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -15,11 +17,21 @@ pub struct Stop {
     pub now: bool,
 }
 
-/// The handle to stop an attempt. Its methods are safe to call from any thread and from a signal handler.
+/// The handle to stop or pause an attempt from any thread. Those that stop it are also safe in a signal handler.
 #[derive(Debug)]
 pub struct Control {
     flags: AtomicU8,
     wake: EventFd,
+    pausing: Mutex<Pausing>,
+    answered: Condvar,
+    nudge: EventFd,
+}
+
+/// What was asked of the attempt, and whether it did it.
+#[derive(Debug, Default)]
+struct Pausing {
+    asked: bool,
+    done: bool,
 }
 
 const INTERRUPT: u8 = 1;
@@ -36,6 +48,9 @@ impl Control {
         Ok(Self {
             flags: AtomicU8::new(0),
             wake: EventFd::from_flags(flags)?,
+            pausing: Mutex::default(),
+            answered: Condvar::new(),
+            nudge: EventFd::from_flags(flags)?,
         })
     }
 
@@ -62,6 +77,55 @@ impl Control {
             cancelled: flags & CANCEL != 0,
             now: flags & NOW != 0,
         })
+    }
+
+    /// The supervisor is about to be stopped: the room is to stand still until [`Control::resume`].
+    pub fn pause(&self) {
+        *self.pausing() = Pausing {
+            asked: true,
+            done: false,
+        };
+        let _ = self.nudge.write(1);
+    }
+
+    /// The room is to go on.
+    pub fn resume(&self) {
+        *self.pausing() = Pausing::default();
+        let _ = self.nudge.write(1);
+    }
+
+    /// Waits until the room stands still or the attempt is over, at most until `end`; whether it does.
+    pub fn await_pause(&self, end: Instant) -> bool {
+        let left = end.saturating_duration_since(Instant::now());
+        let waited = self
+            .answered
+            .wait_timeout_while(self.pausing(), left, |pausing| !pausing.done);
+        waited.unwrap_or_else(PoisonError::into_inner).0.done
+    }
+
+    /// Nothing of the attempt runs, be it that its room stands still or that it is over.
+    pub fn stands_still(&self) {
+        self.pausing().done = true;
+        self.answered.notify_all();
+    }
+
+    /// True when the room is to stand still now.
+    pub(super) fn pause_asked(&self) -> bool {
+        self.pausing().asked
+    }
+
+    /// Becomes readable when [`Control::pause_asked`] may have changed.
+    pub(super) fn nudge_fd(&self) -> BorrowedFd<'_> {
+        self.nudge.as_fd()
+    }
+
+    /// Makes [`Control::nudge_fd`] quiet until the next change.
+    pub(super) fn nudged(&self) {
+        let _ = self.nudge.read();
+    }
+
+    fn pausing(&self) -> MutexGuard<'_, Pausing> {
+        self.pausing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Becomes readable when something was asked; it is never read.
@@ -95,5 +159,20 @@ mod tests {
             now: true,
         };
         assert_eq!(control.stop(), Some(stop));
+    }
+
+    #[test]
+    fn a_pause_is_awaited_with_a_bound() {
+        let control = Control::new().unwrap();
+        control.pause();
+        assert!(control.pause_asked());
+        assert!(!control.await_pause(Instant::now()));
+        control.stands_still();
+        assert!(control.await_pause(Instant::now()));
+        control.resume();
+        assert!(!control.pause_asked());
+        // The next pause is answered anew.
+        control.pause();
+        assert!(!control.await_pause(Instant::now()));
     }
 }

@@ -32,6 +32,18 @@ impl WaitStatus {
     }
 }
 
+/// A time in which supervisor and room stood still, since somebody stopped the supervisor's job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Nanoseconds from spawn to its start, on the monotonic clock, earlier pauses included.
+    pub after_ns: u64,
+    /// Nanoseconds until the room went on.
+    pub length_ns: u64,
+}
+
+/// So many pauses are listed; all of them are in the sum.
+const LISTED_PAUSES: usize = 100;
+
 /// Facts beside the outcome, never instead of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
@@ -42,6 +54,11 @@ pub struct Facts {
     pub leaked_pipe: bool,
     /// Seconds the machine was suspended during the attempt; above zero the times are not comparable.
     pub suspended_seconds: f64,
+    /// When the attempt was paused. Pauses count in no time of the attempt and not against its budget.
+    pub pauses: Vec<Pause>,
+    /// Seconds in which the supervisor did not run though it should have, while the worker went on: it was stopped by a
+    /// signal that cannot be caught, or the machine gave it no time. They count against the budget.
+    pub supervisor_stalled_seconds: f64,
     /// Scores that arrived after the verdict and were discarded.
     pub late_rows: u64,
     /// Bytes of standard error that were not kept.
@@ -70,10 +87,26 @@ pub struct Facts {
 impl Facts {
     /// The facts as a record.
     pub fn to_value(&self) -> Value {
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let total = self.pauses.iter().map(|pause| pause.length_ns).sum();
+        let pauses: Vec<Value> = self
+            .pauses
+            .iter()
+            .take(LISTED_PAUSES)
+            .map(|pause| {
+                object! {
+                    "after_seconds" => seconds(pause.after_ns),
+                    "seconds" => seconds(pause.length_ns),
+                }
+            })
+            .collect();
         object! {
             "leaked_processes" => self.leaked_processes.map_or(Value::Null, Value::from),
             "leaked_pipe" => self.leaked_pipe,
             "suspended_seconds" => self.suspended_seconds,
+            "paused_seconds" => seconds(total),
+            "pauses" => pauses,
+            "supervisor_stalled_seconds" => self.supervisor_stalled_seconds,
             "late_rows" => count(self.late_rows),
             "output_cut" => count(self.output_cut),
             "stdout_bytes" => count(self.stdout_bytes),

@@ -1,6 +1,7 @@
 //! What an attempt asks of its caller: the questions, and a place for the answers.
 
 use std::io;
+use std::time::Duration;
 
 use proctor_wire::{BlindDataset, ToWorker};
 
@@ -65,5 +66,10 @@ pub enum Progress<'a> {
         dataset: u32,
         /// Scores accepted, or items finished by the worker's own count when that is more.
         done: u64,
+    },
+    /// A pause is over.
+    Paused {
+        /// How long all of them were together.
+        total: Duration,
     },
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use proctor_protocol::outcome::Outcome;
 
 pub use control::{Control, Stop};
-pub use ending::{Ending, Facts, WaitStatus};
+pub use ending::{Ending, Facts, Pause, WaitStatus};
 pub use exam::{Exam, Progress};
 
 use crate::room::{Isolation, Room, RoomSpec, best_rung};

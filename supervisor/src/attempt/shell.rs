@@ -25,6 +25,10 @@ const READ_BYTES: usize = 64 << 10;
 const WRITE_BYTES: usize = 256 << 10;
 /// The least time between two reports of progress.
 const PROGRESS_NS: u64 = 50_000_000;
+/// A running worker is looked at this often, also when nothing happens.
+const LOOK_NS: u64 = 250_000_000;
+/// A look that comes this late says that the supervisor did not run.
+const STALLED_NS: u64 = 1_000_000_000;
 /// How often a second request to stop is looked for during a grace period.
 const STOP_NS: u64 = 20_000_000;
 
@@ -63,6 +67,8 @@ pub(super) fn converse(
         left: None,
         killed_at: None,
         leaked_pipe: false,
+        freezing: false,
+        stalled: 0,
         told_worker: false,
         told_items_at: 0,
         buffer: vec![0; READ_BYTES],
@@ -98,6 +104,10 @@ struct Shell<'a> {
     left: Option<(Option<u32>, Option<u64>)>,
     killed_at: Option<u64>,
     leaked_pipe: bool,
+    /// The room was asked to stand still, and has not been told to go on.
+    freezing: bool,
+    /// Nanoseconds in which the supervisor did not run though it should have.
+    stalled: u64,
     told_worker: bool,
     told_items_at: u64,
     buffer: Vec<u8>,
@@ -148,6 +158,7 @@ impl Shell<'_> {
         loop {
             let now = monotonic_ns();
             self.hear();
+            self.stand_still();
             while let Some(action) = self.machine.next(now) {
                 match action {
                     Action::Open(dataset) => return Next::Open(dataset),
@@ -216,6 +227,37 @@ impl Shell<'_> {
         pipe && count
     }
 
+    /// Does what [`Control::pause`] and [`Control::resume`] asked. A worker that ended is not kept waiting: what it left
+    /// is looked after, and the attempt is over soon.
+    fn stand_still(&mut self) {
+        let asked = self.control.pause_asked();
+        if asked && !self.freezing && !self.ended {
+            self.freezing = true;
+            if let Some(all) = self.room.freeze() {
+                self.frozen(all);
+            }
+        }
+        if !asked && self.freezing {
+            self.freezing = false;
+            let now = monotonic_ns();
+            self.machine.event(Event::Resume, now);
+            self.room.thaw();
+            let pauses = self.machine.pauses(self.room.spawned_at, now);
+            let total = pauses.iter().map(|pause| pause.length_ns).sum();
+            self.exam.progress(Progress::Paused {
+                total: Duration::from_nanos(total),
+            });
+        }
+    }
+
+    /// A room that did not stand still went on, and so does its time.
+    fn frozen(&mut self, all: bool) {
+        if all {
+            self.event(Event::Pause);
+        }
+        self.control.stands_still();
+    }
+
     /// Hears the stage out. When the worker has ended, everything it wrote before is looked at first.
     fn hear(&mut self) {
         while !self.stage_gone {
@@ -241,6 +283,11 @@ impl Shell<'_> {
                 }
                 Heard::Report(Report::Left { processes, cpu_ns }) => {
                     self.left = Some((processes, cpu_ns));
+                }
+                Heard::Report(Report::Frozen(all)) => {
+                    if self.freezing && self.control.pause_asked() {
+                        self.frozen(all);
+                    }
                 }
                 Heard::Report(Report::Empty) => {}
                 Heard::Closed => {
@@ -365,7 +412,7 @@ impl Shell<'_> {
         }
     }
 
-    fn poll(&self, sending: bool) -> Ready {
+    fn poll(&mut self, sending: bool) -> Ready {
         let now = monotonic_ns();
         let mut until = self.machine.wake_at();
         let mut earlier = |at: u64| until = Some(until.map_or(at, |other| other.min(at)));
@@ -381,9 +428,13 @@ impl Shell<'_> {
         if stopping {
             earlier(now + STOP_NS);
         }
+        let looking = !self.ended && !self.machine.paused();
+        if looking {
+            earlier(now + LOOK_NS);
+        }
         let timeout =
             until.map(|at| TimeSpec::from_duration(Duration::from_nanos(at.saturating_sub(now))));
-        let mut polled: [Option<(BorrowedFd<'_>, PollFlags)>; 5] = [None; 5];
+        let mut polled: [Option<(BorrowedFd<'_>, PollFlags)>; 6] = [None; 6];
         if sending && let Some(stdin) = &self.room.stdin {
             polled[0] = Some((stdin.as_fd(), PollFlags::POLLOUT));
         }
@@ -399,6 +450,7 @@ impl Shell<'_> {
         if !stopping {
             polled[4] = Some((self.control.wake_fd(), PollFlags::POLLIN));
         }
+        polled[5] = Some((self.control.nudge_fd(), PollFlags::POLLIN));
         let mut fds: Vec<PollFd<'_>> = polled
             .iter()
             .flatten()
@@ -408,7 +460,14 @@ impl Shell<'_> {
         let mut answers = fds.iter().map(|fd| fd.any().unwrap_or(false));
         let mut ready = polled.map(|wanted| wanted.is_some() && answers.next() == Some(true));
         ready[4] |= stopping;
-        let [stdin, stdout, stderr, control, stop] = ready;
+        let [stdin, stdout, stderr, control, stop, nudged] = ready;
+        if nudged {
+            self.control.nudged();
+        }
+        let late = monotonic_ns().saturating_sub(until.unwrap_or(u64::MAX));
+        if looking && late >= STALLED_NS {
+            self.stalled += late;
+        }
         Ready {
             stdin,
             stdout,

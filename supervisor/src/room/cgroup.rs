@@ -143,6 +143,29 @@ impl Cgroup {
         kill(&self.path)
     }
 
+    /// Makes everything in the group and below it stand still; false when it does not within `bound`, and then it goes on.
+    pub(super) fn freeze(&self, bound: Duration) -> bool {
+        let end = Instant::now() + bound;
+        if fs::write(self.path.join("cgroup.freeze"), "1").is_err() {
+            return false;
+        }
+        loop {
+            if field(&self.path.join("cgroup.events"), "frozen") == Some(1) {
+                return true;
+            }
+            if Instant::now() >= end {
+                self.thaw();
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Lets everything in the group go on.
+    pub(super) fn thaw(&self) {
+        let _ = fs::write(self.path.join("cgroup.freeze"), "0");
+    }
+
     /// CPU time of everything that ever ran in it.
     pub(super) fn cpu(&self) -> Option<Duration> {
         field(&self.path.join("cpu.stat"), "usage_usec").map(Duration::from_micros)

@@ -122,7 +122,10 @@ impl Spawner {
 
 fn serve(requests: &mpsc::Receiver<Request>, mut stack: ChildStack) {
     while let Ok((launch, reply)) = requests.recv() {
-        let answer = reply.send(launch_one(&launch, &mut stack));
+        let launched = launch_one(&launch, &mut stack);
+        // Before the answer: who got it may rely on the stage's ends being open in the stage alone.
+        drop(launch);
+        let answer = reply.send(launched);
         // Nobody waits for it any more. Its end of the sockets is closed, so it starts nothing.
         if let Err(mpsc::SendError(Ok(late))) = answer {
             let _ = sys::pidfd_kill(late.child.pidfd.as_fd(), libc::SIGKILL);

@@ -22,6 +22,10 @@ use super::sys::{self, Received};
 use super::talk::{CGROUP_FD, MAX_REPORT, Order, Report, Word};
 use super::{Isolation, Kernel, RoomSpec, Rung, isolation, probe};
 
+/// How long the processes of a control group may take to stand still; a process that waits for a disk stands still only
+/// afterwards.
+const FREEZE_BOUND: Duration = Duration::from_secs(1);
+
 /// Why a room could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the room could not be made: {0}")]
@@ -305,6 +309,26 @@ impl Room {
             // A worker of the same user may have stopped the guardian.
             let _ = sys::pidfd_kill(self.stage.pidfd.as_fd(), libc::SIGCONT);
             let _ = sys::send(self.control.as_fd(), Word::Kill.encode());
+        }
+    }
+
+    /// Makes everything in the room stand still. `None` when the stage was asked to see to it, and answers with
+    /// [`Report::Frozen`].
+    pub(crate) fn freeze(&self) -> Option<bool> {
+        if let Some(group) = &self.cgroup {
+            return Some(group.freeze(FREEZE_BOUND));
+        }
+        let asked = sys::send(self.control.as_fd(), Word::Freeze.encode());
+        asked.is_err().then_some(false)
+    }
+
+    /// Lets a room go on that was asked to stand still.
+    pub(crate) fn thaw(&self) {
+        match &self.cgroup {
+            Some(group) => group.thaw(),
+            None => {
+                let _ = sys::send(self.control.as_fd(), Word::Thaw.encode());
+            }
         }
     }
 

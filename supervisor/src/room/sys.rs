@@ -79,6 +79,14 @@ pub(super) fn pidfd_kill(pidfd: BorrowedFd<'_>, signal: c_int) -> io::Result<()>
     .map(drop)
 }
 
+/// A descriptor of the process that has this number now.
+pub(super) fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: numbers only.
+    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Reaps the child of a pidfd if it has ended.
 pub(super) fn pidfd_reap(pidfd: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: all-zero is a valid siginfo_t.

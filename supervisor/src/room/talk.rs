@@ -244,6 +244,8 @@ pub(crate) enum Report {
     },
     /// The guardian has no child left.
     Empty,
+    /// Whether everything in the room stands still, as [`Word::Freeze`] asked.
+    Frozen(bool),
 }
 
 impl Report {
@@ -272,6 +274,7 @@ impl Report {
                 format!("L{} {}", known(processes.map(u64::from)), known(*cpu_ns))
             }
             Self::Empty => "0".to_owned(),
+            Self::Frozen(all) => format!("P{}", u8::from(*all)),
         };
         text.into_bytes()
     }
@@ -320,6 +323,7 @@ impl Report {
                 }
             }
             b'0' => Self::Empty,
+            b'P' => Self::Frozen(rest == "1"),
             _ => return None,
         })
     }
@@ -332,6 +336,10 @@ pub(super) enum Word {
     Terminate,
     /// Kill everything.
     Kill,
+    /// Stop everything but the stage; answered by [`Report::Frozen`].
+    Freeze,
+    /// Let everything go on that [`Word::Freeze`] stopped.
+    Thaw,
 }
 
 impl Word {
@@ -340,6 +348,8 @@ impl Word {
         match self {
             Self::Terminate => b"T",
             Self::Kill => b"K",
+            Self::Freeze => b"F",
+            Self::Thaw => b"C",
         }
     }
 
@@ -348,6 +358,8 @@ impl Word {
         match message {
             b"T" => Some(Self::Terminate),
             b"K" => Some(Self::Kill),
+            b"F" => Some(Self::Freeze),
+            b"C" => Some(Self::Thaw),
             _ => None,
         }
     }
@@ -442,6 +454,8 @@ mod tests {
                 cpu_ns: None,
             },
             Report::Empty,
+            Report::Frozen(true),
+            Report::Frozen(false),
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }

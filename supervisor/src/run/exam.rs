@@ -143,6 +143,7 @@ impl Exam for MethodExam<'_> {
             Progress::Hello { .. } => {}
             Progress::Dataset { dataset, items } => self.live.open(dataset, items),
             Progress::Items { done, .. } => self.live.items(done),
+            Progress::Paused { total } => self.live.paused(total),
         }
     }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub struct Live {
     started: OnceLock<Instant>,
+    /// Nanoseconds.
+    paused: AtomicU64,
     part: AtomicU64,
     items: AtomicU64,
     total: AtomicU64,
@@ -17,7 +19,7 @@ pub struct Live {
 /// One look at a [`Live`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Glance {
-    /// Seconds since the worker was started; `None` before.
+    /// Seconds since the worker was started, pauses left out; `None` before.
     pub elapsed: Option<f64>,
     /// Position of the open part.
     pub part: u64,
@@ -34,6 +36,12 @@ impl Live {
     pub fn started(&self, ago: Duration) {
         let now = Instant::now();
         let _ = self.started.set(now.checked_sub(ago).unwrap_or(now));
+    }
+
+    /// The attempt stood still for so long in all.
+    pub fn paused(&self, total: Duration) {
+        let nanoseconds = u64::try_from(total.as_nanos()).unwrap_or(u64::MAX);
+        self.paused.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// A part of `total` items was opened.
@@ -53,10 +61,10 @@ impl Live {
     pub fn glance(&self) -> Glance {
         let items = self.items.load(Ordering::Relaxed);
         Glance {
-            elapsed: self
-                .started
-                .get()
-                .map(|start| start.elapsed().as_secs_f64()),
+            elapsed: self.started.get().map(|start| {
+                let paused = Duration::from_nanos(self.paused.load(Ordering::Relaxed));
+                start.elapsed().saturating_sub(paused).as_secs_f64()
+            }),
             part: self.part.load(Ordering::Relaxed),
             items,
             total: self.total.load(Ordering::Relaxed),

@@ -1,9 +1,13 @@
-//! Stopping a session from another thread: the whole of it or one method, at once or with its grace.
+//! Stopping a session from another thread: the whole of it or one method, at once or with its grace. And pausing it.
 
 use crate::attempt::Control;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the rooms may take to stand still before the process stops all the same.
+const STAND_STILL: Duration = Duration::from_secs(2);
 
 /// What was asked of a session, and the attempts to tell. Methods are named by their position in the plan.
 #[derive(Debug, Default)]
@@ -18,6 +22,7 @@ struct State {
     running: Vec<(usize, Arc<Control>)>,
     cancelled: BTreeSet<usize>,
     all_cancelled: bool,
+    paused: bool,
 }
 
 impl Stop {
@@ -76,6 +81,9 @@ impl Stop {
     pub fn register(&self, method: usize, control: &Arc<Control>) {
         let mut state = self.lock();
         state.running.push((method, Arc::clone(control)));
+        if state.paused {
+            control.pause();
+        }
         self.pass_on(&state, method, control);
     }
 
@@ -84,6 +92,29 @@ impl Stop {
         self.lock()
             .running
             .retain(|(_, other)| !Arc::ptr_eq(other, control));
+        control.stands_still();
+    }
+
+    /// Makes every room stand still, as far as that is done in time, has this process stopped by `stop_process`, and lets
+    /// the rooms go on when that returns.
+    pub fn pause(&self, stop_process: impl FnOnce()) {
+        let mut state = self.lock();
+        state.paused = true;
+        let running = state.running.clone();
+        drop(state);
+        for (_, control) in &running {
+            control.pause();
+        }
+        let end = Instant::now() + STAND_STILL;
+        for (_, control) in &running {
+            control.await_pause(end);
+        }
+        stop_process();
+        let mut state = self.lock();
+        state.paused = false;
+        for (_, control) in &state.running {
+            control.resume();
+        }
     }
 
     /// One more signal came; `false` when nothing is left to do but to leave.
@@ -188,5 +219,21 @@ mod tests {
         assert!(late.stop().is_some_and(|stop| stop.cancelled));
         stop.cancel_all();
         assert!(other.stop().is_some_and(|stop| stop.cancelled));
+    }
+
+    #[test]
+    fn rooms_stand_still_before_the_process_stops_and_go_on_after_it() {
+        let stop = Stop::new();
+        let over = control();
+        stop.register(0, &over);
+        // An attempt that is over is not waited for.
+        over.stands_still();
+        stop.pause(|| {
+            let late = control();
+            stop.register(1, &late);
+            // Who comes meanwhile is paused too.
+            assert!(!late.await_pause(Instant::now()));
+        });
+        assert_eq!(stop.lock().running.len(), 2);
     }
 }

@@ -10,6 +10,7 @@ mod identities;
 mod interop;
 mod interrupt;
 mod irplag;
+mod job_control;
 mod limits;
 mod main_job;
 mod masks;

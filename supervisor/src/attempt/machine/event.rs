@@ -24,6 +24,10 @@ pub(in crate::attempt) enum Event {
     Stop(Stop),
     /// The worker itself ended, at the time of this event.
     Ended(WaitStatus),
+    /// The room stands still: from now on no time passes.
+    Pause,
+    /// The room is about to go on.
+    Resume,
 }
 
 /// Something to do.

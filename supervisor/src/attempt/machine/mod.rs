@@ -1,11 +1,12 @@
 //! The rules of an attempt, without I/O: `(state, event, now) -> (state, actions)`.
 //!
 //! The shell tells the machine what happened and when, and carries out what the machine answers. Time is nanoseconds on
-//! one clock and never goes back. The first cause of an end wins and fixes the verdict; whatever comes later is a fact
-//! beside it.
+//! one clock and never goes back; while the attempt is paused nothing runs out. The first cause of an end wins and fixes
+//! the verdict; whatever comes later is a fact beside it.
 
 mod conversation;
 mod event;
+mod pauses;
 mod phase;
 mod words;
 
@@ -14,9 +15,10 @@ use proctor_wire::FromWorker;
 use proctor_wire::limits::{MAX_ERROR_CHARS, MAX_LINE_BYTES};
 use proctor_wire::line::{LineBuffer, LineTooLong};
 
-use super::{Stop, WaitStatus};
+use super::{Pause, Stop, WaitStatus};
 
 pub(super) use event::{Action, Event};
+use pauses::Pauses;
 use phase::Phase;
 use words::{clean, no_message, quote};
 
@@ -29,9 +31,11 @@ const GIVE_UP_NS: u64 = 1_000_000_000;
 /// The longest name of a worker that is kept.
 const MAX_WORKER_CHARS: usize = 200;
 
-/// The state of an attempt.
+/// The state of an attempt. All its moments are on the clock that stands still while the attempt is paused; what comes in
+/// and goes out is on the clock of the shell.
 #[derive(Debug)]
 pub(super) struct Machine {
+    pauses: Pauses,
     total: u32,
     deadline: u64,
     grace: u64,
@@ -72,6 +76,7 @@ impl Machine {
     /// An attempt at `total` datasets that must be over by `deadline`; `grace` lies between SIGTERM and SIGKILL.
     pub(super) fn new(total: u32, deadline: u64, grace: u64) -> Self {
         Self {
+            pauses: Pauses::default(),
             total,
             deadline,
             grace,
@@ -109,7 +114,7 @@ impl Machine {
     /// Takes note of bytes on standard error.
     pub(super) fn stderr(&mut self, bytes: usize, now: u64) {
         self.stderr_bytes += bytes as u64;
-        self.look_at_output(now);
+        self.look_at_output(self.pauses.running(now));
     }
 
     /// Ends the attempt when there was too much output. Only lines that were looked at count, so that it does not matter
@@ -124,7 +129,7 @@ impl Machine {
         }
     }
 
-    /// The verdict once it is fixed and nothing can overrule it, and when it was fixed.
+    /// The verdict once it is fixed and nothing can overrule it, and when it was fixed, pauses left out.
     pub(super) fn verdict(&self) -> Option<&(Outcome, u64)> {
         self.verdict
             .as_ref()
@@ -138,11 +143,27 @@ impl Machine {
 
     /// When [`Machine::next`] is to be called at the latest; `None` when the machine waits for nothing.
     pub(super) fn wake_at(&self) -> Option<u64> {
-        match (self.verdict.is_some(), self.kill_at) {
+        let running = match (self.verdict.is_some(), self.kill_at) {
             (_, Some(at)) => Some(at),
             (false, None) => Some(self.leave_by.unwrap_or(self.deadline)),
             (true, None) => None,
-        }
+        };
+        self.pauses.real(running?)
+    }
+
+    /// True while the attempt stands still.
+    pub(super) fn paused(&self) -> bool {
+        self.pauses.standing()
+    }
+
+    /// A moment with the pauses before it left out.
+    pub(super) fn running(&self, at: u64) -> u64 {
+        self.pauses.running(at)
+    }
+
+    /// When the attempt stood still, counted from its spawn.
+    pub(super) fn pauses(&self, spawned_at: u64, now: u64) -> Vec<Pause> {
+        self.pauses.list(spawned_at, now)
     }
 
     /// The dataset that is open and the items done, for display.
@@ -170,9 +191,15 @@ impl Machine {
         if event == Event::Stored {
             self.stored();
         }
+        if event == Event::Resume {
+            self.pauses.end(now);
+        }
+        let real = now;
+        let now = self.pauses.running(real);
         self.look_at_clock(now);
         match event {
-            Event::Stored => {}
+            Event::Stored | Event::Resume => {}
+            Event::Pause => self.pauses.begin(real),
             Event::Opened { items } => self.opened(items),
             Event::FirstByte => {
                 if let Phase::Asking(question) = &mut self.phase {
@@ -199,6 +226,7 @@ impl Machine {
 
     /// The next thing to do, lines that have arrived included; `None` when there is nothing to do now.
     pub(super) fn next(&mut self, now: u64) -> Option<Action> {
+        let now = self.pauses.running(now);
         loop {
             if let Some(action) = self.pending.pop_front() {
                 return Some(action);

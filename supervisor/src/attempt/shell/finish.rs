@@ -28,12 +28,17 @@ impl Shell<'_> {
         };
         let (mut outcome, verdict_at) = self.machine.verdict().cloned().unwrap_or_else(|| {
             let reason = "the attempt ended without a verdict".into();
-            (Outcome::Infrastructure(reason), emptied_at)
+            (
+                Outcome::Infrastructure(reason),
+                self.machine.running(emptied_at),
+            )
         });
         outcome = explain(outcome, &counts, &spec.limits);
         if !empty && spec.containment != Some(Rung::K0) {
             outcome = Outcome::Infrastructure(format!("unkillable: {}", list(&unkillable)));
         }
+        // On the clock that stands still in a pause; until the first one it is the monotonic clock.
+        let running = |at| self.machine.running(at);
         let wall = verdict_at.saturating_sub(self.room.spawned_at);
         let monotonic = monotonic_ns().saturating_sub(self.room.spawned_at);
         let boottime = boottime_ns().saturating_sub(self.room.spawned_at_boottime);
@@ -45,20 +50,22 @@ impl Shell<'_> {
         let kill_delay = self
             .killed_at
             .filter(|_| self.machine.deadline_passed())
-            .map(|at| seconds(at.saturating_sub(self.deadline)));
+            .map(|at| seconds(running(at).saturating_sub(self.deadline)));
         Ending {
             outcome,
             facts: Facts {
                 leaked_processes,
                 leaked_pipe: self.leaked_pipe,
                 suspended_seconds: seconds(suspended),
+                pauses: self.machine.pauses(self.room.spawned_at, emptied_at),
+                supervisor_stalled_seconds: seconds(self.stalled),
                 late_rows: self.machine.late_rows,
                 output_cut: output_cut.1,
                 stdout_bytes: self.machine.stdout_bytes,
                 stderr_bytes: output_cut.0,
                 worker_error: self.machine.worker_error.clone(),
                 room_empty: empty,
-                emptying_seconds: seconds(emptied_at.saturating_sub(verdict_at)),
+                emptying_seconds: seconds(running(emptied_at).saturating_sub(verdict_at)),
                 kill_delay_seconds: kill_delay,
                 scratch_left,
                 memory_kills: counts.memory_kills,

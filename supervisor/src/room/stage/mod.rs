@@ -10,6 +10,7 @@
 
 mod guard;
 mod mounts;
+mod still;
 mod sweep;
 mod worker;
 

@@ -16,6 +16,7 @@ use super::super::cgroup;
 use super::super::procfs::{self, Process};
 use super::super::talk::{Order, Report, SETTLE, Word};
 use super::super::{Rung, sys};
+use super::still::Stillness;
 use super::worker::Worker;
 use super::{Control, Gone};
 
@@ -30,6 +31,7 @@ pub(super) fn watch(control: &Control, order: &Order, worker: &Worker) -> i32 {
         worker: Pid::from_raw(worker.pid),
         ended: None,
         told_left: false,
+        stillness: Stillness::default(),
     };
     watch.run()
 }
@@ -41,6 +43,7 @@ struct Watch<'a> {
     /// When the worker itself ended.
     ended: Option<Instant>,
     told_left: bool,
+    stillness: Stillness,
 }
 
 impl Watch<'_> {
@@ -71,6 +74,11 @@ impl Watch<'_> {
             match self.control.hear() {
                 Ok(None) => {}
                 Ok(Some(Word::Terminate)) => self.terminate(),
+                Ok(Some(Word::Freeze)) => {
+                    let all = self.stand_still();
+                    self.control.report(&Report::Frozen(all));
+                }
+                Ok(Some(Word::Thaw)) => self.go_on(),
                 Ok(Some(Word::Kill)) => {
                     self.empty(None);
                     self.control.report(&Report::Empty);
@@ -153,12 +161,30 @@ impl Watch<'_> {
         }
     }
 
-    /// What /proc shows of the room; `None` when it does not show it.
+    fn stand_still(&mut self) -> bool {
+        let mut stillness = std::mem::take(&mut self.stillness);
+        let init = self.order.rung.has_pid_namespace();
+        let all = stillness.begin(init, || self.members());
+        self.stillness = stillness;
+        all
+    }
+
+    fn go_on(&mut self) {
+        let mut stillness = std::mem::take(&mut self.stillness);
+        stillness.end(|| self.members());
+    }
+
+    /// Living processes of the room that /proc shows; `None` when it does not show the room.
     fn count(&self) -> Option<u32> {
+        self.members().map(|members| members.len() as u32)
+    }
+
+    /// The processes themselves.
+    fn members(&self) -> Option<Vec<Process>> {
         let own = procfs::own_pid();
         Some(match self.order.rung {
             Rung::K4 | Rung::K3a if own == 1 && own_proc() => {
-                alive(&procfs::processes(), |process| process.pid != own)
+                alive(procfs::processes(), |process| process.pid != own)
             }
             // This /proc is not of our own pid namespace.
             Rung::K4 | Rung::K3a => return None,
@@ -166,13 +192,15 @@ impl Watch<'_> {
                 let mut members = Vec::new();
                 cgroup::collect_members(&self.order.cgroup, &mut members);
                 let members: HashSet<i32> = members.into_iter().collect();
-                let all: Vec<Process> = members.into_iter().filter_map(Process::read).collect();
-                alive(&all, |_| true)
+                alive(
+                    members.into_iter().filter_map(Process::read).collect(),
+                    |_| true,
+                )
             }
-            Rung::K1 => alive(&procfs::descendants(own, &procfs::processes()), |_| true),
+            Rung::K1 => alive(procfs::descendants(own, &procfs::processes()), |_| true),
             Rung::K0 => {
                 let session = self.worker.as_raw();
-                alive(&procfs::processes(), |process| process.session == session)
+                alive(procfs::processes(), |process| process.session == session)
             }
         })
     }
@@ -266,11 +294,9 @@ enum Reaped {
     NoChild,
 }
 
-fn alive(processes: &[Process], wanted: impl Fn(&Process) -> bool) -> u32 {
+fn alive(mut processes: Vec<Process>, wanted: impl Fn(&Process) -> bool) -> Vec<Process> {
+    processes.retain(|process| process.alive() && wanted(process));
     processes
-        .iter()
-        .filter(|process| process.alive() && wanted(process))
-        .count() as u32
 }
 
 /// True when /proc shows our own pid namespace.

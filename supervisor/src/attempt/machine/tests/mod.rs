@@ -1,6 +1,7 @@
 //! The rules, tested against a table written from the specification, over every short sequence of events.
 
 mod cases;
+mod pauses;
 
 use super::*;
 
@@ -21,6 +22,8 @@ struct Fake {
     terminated: bool,
     settled: bool,
     alive: bool,
+    /// Everything happens so much later.
+    late: u64,
 }
 
 impl Fake {
@@ -35,10 +38,12 @@ impl Fake {
             terminated: false,
             settled: false,
             alive: true,
+            late: 0,
         }
     }
 
     fn act(&mut self, now: u64) {
+        let now = now + self.late;
         while let Some(action) = self.machine.next(now) {
             match action {
                 // A shell whose worker is gone asks nothing more.
@@ -93,7 +98,7 @@ impl Fake {
         if matches!(event, Event::Ended(_)) {
             self.alive = false;
         }
-        self.machine.event(event, now);
+        self.machine.event(event, now + self.late);
         self.act(now);
     }
 
