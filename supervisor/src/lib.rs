@@ -6,6 +6,7 @@ pub mod cli;
 pub mod command;
 pub mod daemon;
 pub mod error;
+pub mod measure;
 pub mod merge;
 pub mod render;
 pub mod room;

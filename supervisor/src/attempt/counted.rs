@@ -44,6 +44,7 @@ mod tests {
             memory_kills: kills,
             refused_processes: refused,
             peak_memory: None,
+            peak_memory_by: None,
         }
     }
 

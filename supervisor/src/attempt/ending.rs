@@ -146,6 +146,10 @@ pub struct Ending {
     pub cpu_exact: bool,
     /// The most memory everything in the room used at the same time, in bytes; `None` when unknown.
     pub peak_memory_bytes: Option<u64>,
+    /// The kernel's counter that gave `peak_memory_bytes`.
+    pub peak_memory_by: Option<&'static str>,
+    /// The cores the worker could use when it began, as the kernel said; `None` when unknown.
+    pub cores: Option<Vec<usize>>,
     /// How the worker itself ended; `None` when it never did by itself before the room was killed, or never started.
     pub wait_status: Option<WaitStatus>,
     /// Name and version of the worker by its own account; empty when it never said hello.
@@ -171,6 +175,8 @@ impl Ending {
             cpu_seconds: None,
             cpu_exact: false,
             peak_memory_bytes: None,
+            peak_memory_by: None,
+            cores: None,
             wait_status: None,
             worker: String::new(),
             checkpoints: 0,

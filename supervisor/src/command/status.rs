@@ -9,6 +9,7 @@ use crate::run::{STDERR_LINES, host};
 use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
 use crate::rundir::state::{self, Attempt, Heartbeat};
 use crate::rundir::{Part, RunDir, Started};
+use proctor_protocol::bundle::other_load;
 use proctor_protocol::canonical::Value;
 use proctor_protocol::method::Method;
 use proctor_protocol::object;
@@ -162,8 +163,20 @@ fn describe(line: &Line<'_>, plan: &Plan) -> String {
             datasets(line.parts.get(..=beat.part as usize).unwrap_or_default()),
             line.numbers.total,
         ),
-        State::Ended(outcome) => sentence(outcome, line.numbers),
+        State::Ended(outcome) => {
+            let mut text = sentence(outcome, line.numbers);
+            if let Some(load) = beside(&line.attempts) {
+                let _ = write!(text, "; beside it, {load}");
+            }
+            text
+        }
     }
+}
+
+/// Heavy other load beside the attempt that counts.
+fn beside(attempts: &[Attempt]) -> Option<String> {
+    let terminal = state::counting(attempts)?.terminal.as_ref()?;
+    other_load(&terminal.measured, "used")
 }
 
 fn text(plan: &Plan, lines: &[Line<'_>], bundle: Option<&str>, advice: Option<&str>) -> String {

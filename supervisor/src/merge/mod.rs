@@ -94,7 +94,7 @@ pub fn merge_run<'a>(
         protocol: &plan.protocol,
         executions,
         score_artifacts,
-        reproducibility: reproducibility(plan, &standing),
+        reproducibility: reproducibility(plan, &standing, &methods),
         cards,
         extra: Object::new(),
     });
@@ -190,8 +190,8 @@ fn about_bundle(document: &Document, stem: &str, evidence: Evidence) -> Value {
     }
 }
 
-/// The snapshot of machine and versions, in the form of specs/matheel.md section f, from the plan alone.
-fn reproducibility(plan: &Plan, standing: &Standing) -> Value {
+/// The snapshot of machine and versions, in the form of specs/matheel.md section f, with what was measured of each method.
+fn reproducibility(plan: &Plan, standing: &Standing, methods: &[MethodRecord<'_>]) -> Value {
     let builtin = plan
         .methods
         .iter()
@@ -215,6 +215,7 @@ fn reproducibility(plan: &Plan, standing: &Standing) -> Value {
             "stricter_than_protocol" => evidence::stricter(plan),
             "mode" => standing.mode,
             "degraded" => standing.degraded.clone(),
+            "measurements" => methods.iter().filter_map(MethodRecord::measurements).collect::<Vec<Value>>(),
         },
     }
 }

@@ -179,6 +179,24 @@ impl<'a> MethodRecord<'a> {
         ))
     }
 
+    /// Its entry in the reproducibility section: what was measured of its attempt that counts, if that ended.
+    pub fn measurements(&self) -> Option<Value> {
+        let (attempt, terminal) = (self.counting()?, self.terminal()?);
+        let mut entry = Object::new();
+        entry.insert("algorithm_id", self.method.id.as_str());
+        entry.insert("attempt", attempt.id.to_string());
+        entry.insert(
+            "suspended_seconds",
+            terminal.facts.get("suspended_seconds").cloned(),
+        );
+        for (key, value) in terminal_fields(terminal) {
+            if MEASURED.contains(&key) {
+                entry.insert(key, value);
+            }
+        }
+        Some(Value::Object(public::object(&entry)))
+    }
+
     /// Its entry in `metadata.supervised_executions`.
     pub fn supervised(&self, plan: &Plan) -> Object {
         let mut entry = Object::new();
@@ -205,6 +223,16 @@ impl<'a> MethodRecord<'a> {
     }
 }
 
+/// The fields of a terminal record that say how long and with how much a method ran.
+const MEASURED: [&str; 6] = [
+    "wall_seconds",
+    "boottime_seconds",
+    "cpu_seconds",
+    "cpu_exact",
+    "peak_memory_bytes",
+    "measured",
+];
+
 /// The fields of a terminal record that are published, apart from the outcome.
 fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
     let ended_as = |field: &str| {
@@ -220,6 +248,7 @@ fn terminal_fields(terminal: &Terminal) -> Vec<(&'static str, Value)> {
         ("cpu_seconds", terminal.cpu_seconds.into()),
         ("cpu_exact", terminal.cpu_exact.into()),
         ("peak_memory_bytes", terminal.peak_memory_bytes.into()),
+        ("measured", terminal.measured.clone()),
         ("exit_code", ended_as("exit_code").into()),
         ("signal", ended_as("signal").into()),
         ("isolation", terminal.isolation.clone()),

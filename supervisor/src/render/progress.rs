@@ -2,6 +2,7 @@
 
 use super::sentence::sentence;
 use super::{output, plain};
+pub use crate::room::core_list as ranges;
 use crate::run::live::Glance;
 use crate::run::{Ended, Entry, Observer, Session, Starting};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -170,34 +171,9 @@ fn eta(answered: u64, items: u64, elapsed: f64) -> Option<f64> {
     (answered > 0).then(|| elapsed * items.saturating_sub(answered) as f64 / answered as f64)
 }
 
-/// Core numbers with runs written as ranges: `0-3,6`.
-pub fn ranges(cores: &[usize]) -> String {
-    let mut parts: Vec<(usize, usize)> = Vec::new();
-    for &core in cores {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == core => *last = core,
-            _ => parts.push((core, core)),
-        }
-    }
-    let text = parts.iter().map(|&(first, last)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    });
-    text.collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges_are_short() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(ranges(&[]), "");
-    }
 
     #[test]
     fn the_line_tells_state_datasets_items_budget_and_eta() {

@@ -52,12 +52,16 @@ impl Confined {
     /// What was counted, whichever controller did it.
     pub(super) fn counts(&self, cgroup: Option<&Cgroup>) -> Counts {
         let slot = self.slot.as_ref().map(Slot::counts).unwrap_or_default();
+        let own_peak = cgroup.and_then(Cgroup::peak_memory);
         Counts {
             memory_kills: cgroup.and_then(Cgroup::memory_kills).or(slot.memory_kills),
             refused_processes: cgroup
                 .and_then(Cgroup::refused_processes)
                 .or(slot.refused_processes),
-            peak_memory: cgroup.and_then(Cgroup::peak_memory).or(slot.peak_memory),
+            peak_memory: own_peak.or(slot.peak_memory),
+            peak_memory_by: own_peak
+                .and(Some("cgroup2 memory.peak"))
+                .or(slot.peak_memory_by),
         }
     }
 

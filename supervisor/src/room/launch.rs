@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use super::sys::{self, Child, ChildStack};
+use super::sys::{self, Child, ChildStack, Clocks};
 use super::talk::STAGE_WORD;
 
 /// The stage's program when it is not this executable; see [`use_stage_program`].
@@ -43,10 +43,8 @@ pub(super) struct Launch {
 /// A stage that was started.
 pub(super) struct Launched {
     pub(super) child: Child,
-    /// Just before the start, on the monotonic clock.
-    pub(super) monotonic: u64,
-    /// The same on the boot-time clock.
-    pub(super) boottime: u64,
+    /// Just before the start.
+    pub(super) clocks: Clocks,
 }
 
 /// A start that went wrong.
@@ -173,8 +171,7 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
         failed_step: None,
         errno: 0,
     };
-    let monotonic = sys::monotonic_ns();
-    let boottime = sys::boottime_ns();
+    let clocks = sys::clocks();
     // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
     let child = unsafe {
         sys::start_child(
@@ -193,11 +190,7 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
             io::Error::from_raw_os_error(plan.errno),
         ));
     }
-    Ok(Launched {
-        child,
-        monotonic,
-        boottime,
-    })
+    Ok(Launched { child, clocks })
 }
 
 /// A C string of text that holds no NUL.

@@ -10,6 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
 
+use super::accounts::Entry;
 use super::adopted::{self, Adopting};
 use super::cgroup::Cgroup;
 use super::confine::{self, Confined};
@@ -53,6 +54,8 @@ pub(crate) struct Room {
     pub(crate) isolation: Isolation,
     /// What it has when nothing is missing.
     planned: Isolation,
+    /// The cores the worker could use when it began, as the kernel said; `None` until [`Report::Started`] was heard.
+    pub(crate) cores: Option<Vec<usize>>,
     /// Just before the start, on the monotonic clock.
     pub(crate) spawned_at: u64,
     /// The same on the boot-time clock.
@@ -62,6 +65,8 @@ pub(crate) struct Room {
     stage_ended: bool,
     kernel: &'static dyn Kernel,
     rung: Rung,
+    /// Ahead of the group, which must be there when this is dropped.
+    account: Option<Entry>,
     cgroup: Option<Cgroup>,
     scratch: Scratch,
     worker: Option<i32>,
@@ -214,11 +219,8 @@ impl Room {
             .then(|| Adopting::begin(rung != Rung::K0))
             .transpose()
             .map_err(say("preparing to adopt orphans"))?;
-        let Launched {
-            child,
-            monotonic,
-            boottime,
-        } = spawner
+        let account = Entry::begin(cgroup.as_ref().map(Cgroup::path));
+        let Launched { child, clocks } = spawner
             .start(Launch {
                 descriptors,
                 namespaces: namespaces(rung, user_namespace, confined.network_namespace),
@@ -234,13 +236,15 @@ impl Room {
             stderr,
             isolation: planned.clone().not_heard(),
             planned,
-            spawned_at: monotonic,
-            spawned_at_boottime: boottime,
+            cores: None,
+            spawned_at: clocks.monotonic,
+            spawned_at_boottime: clocks.boottime,
             control,
             stage: child,
             stage_ended: false,
             kernel: spec.kernel,
             rung,
+            account: Some(account),
             cgroup,
             scratch,
             worker: None,
@@ -278,7 +282,12 @@ impl Room {
 
     fn note(&mut self, report: &Report) {
         match report {
-            Report::Started { pid, missing } => {
+            Report::Started {
+                pid,
+                cores,
+                missing,
+            } => {
+                self.cores.clone_from(cores);
                 if !self.rung.has_pid_namespace() {
                     self.worker = Some(*pid);
                 }
@@ -355,6 +364,7 @@ impl Room {
         let empty = ended && self.await_rest(end);
         let unkillable = if empty { Vec::new() } else { self.alive() };
         let cpu = self.cgroup.as_ref().and_then(Cgroup::cpu);
+        self.account = None;
         let counts = self.confined.counts(self.cgroup.as_ref());
         // A slot with somebody in it must never serve another room.
         if let Some(slot) = self.confined.slot.take().filter(|_| empty) {

@@ -1,14 +1,17 @@
 //! Rooms: where a worker sits. A room can be emptied completely, and says what it is.
 
+mod accounts;
 mod adopted;
 mod cgroup;
 mod confine;
+mod core_list;
 mod filter;
 mod isolation;
 mod kernel;
 mod launch;
 mod live;
 mod means;
+mod pages;
 mod probe;
 mod procfs;
 pub mod remedy;
@@ -23,17 +26,21 @@ mod trees;
 mod user;
 mod view;
 
+pub use accounts::RoomsTime;
+pub(crate) use accounts::rooms_time;
 pub use cgroup::{StaleRoom, sweep_stale_rooms};
+pub use core_list::write as core_list;
 pub use isolation::{Guard, Isolation, Rung, UnknownRung};
 pub use kernel::{Honest, Kernel};
 pub use launch::use_stage_program;
 pub use live::Survivor;
 pub(crate) use live::{Closed, Heard, Room};
 pub use means::{Means, mask};
+pub(crate) use pages::cached;
 pub(crate) use probe::best_rung;
 pub use probe::{Probe, probe, trial};
 pub use scratch::remove_tree;
 pub(crate) use slots::Counts;
 pub use spec::{Confinement, Limits, RoomSpec, environment};
-pub(crate) use sys::{boottime_ns, monotonic_ns, readable_bytes};
+pub(crate) use sys::{boottime_ns, clocks, monotonic_ns, readable_bytes};
 pub(crate) use talk::{Report, SETTLE};

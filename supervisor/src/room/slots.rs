@@ -55,6 +55,8 @@ struct Counted {
     path: PathBuf,
     limit: Option<u64>,
     before: u64,
+    /// The kernel's record of the most that was used began anew with this room.
+    peak_is_its_own: bool,
 }
 
 /// What the kernel counted for one room.
@@ -66,6 +68,8 @@ pub(crate) struct Counts {
     pub(crate) refused_processes: Option<u64>,
     /// The most memory that was used, in bytes.
     pub(crate) peak_memory: Option<u64>,
+    /// The counter that said so.
+    pub(crate) peak_memory_by: Option<&'static str>,
 }
 
 impl Slot {
@@ -101,6 +105,7 @@ impl Slot {
             path,
             limit: None,
             before: 0,
+            peak_is_its_own: false,
         };
         Ok(Self {
             spawner,
@@ -120,7 +125,7 @@ impl Slot {
             set_memory(&group.path, bytes)?;
             group.limit = bytes;
         }
-        let _ = write(&group.path, "memory.max_usage_in_bytes", "0");
+        group.peak_is_its_own = write(&group.path, "memory.max_usage_in_bytes", "0").is_ok();
         group.before = kills(&group.path).unwrap_or(0);
         Ok(())
     }
@@ -141,6 +146,11 @@ impl Slot {
     /// What was counted since the limits were set.
     pub(super) fn counts(&self) -> Counts {
         let since = |group: &Counted, now: Option<u64>| Some(now?.saturating_sub(group.before));
+        let peak_memory = self
+            .memory
+            .as_ref()
+            .filter(|group| group.peak_is_its_own)
+            .and_then(|group| read_number(&group.path, "memory.max_usage_in_bytes"));
         Counts {
             memory_kills: self
                 .memory
@@ -150,10 +160,8 @@ impl Slot {
                 .pids
                 .as_ref()
                 .and_then(|group| since(group, refused(&group.path))),
-            peak_memory: self
-                .memory
-                .as_ref()
-                .and_then(|group| read_number(&group.path, "memory.max_usage_in_bytes")),
+            peak_memory,
+            peak_memory_by: peak_memory.and(Some("cgroup1 memory.max_usage_in_bytes")),
         }
     }
 

@@ -51,6 +51,42 @@ pub(crate) fn boottime_ns() -> u64 {
     clock_ns(libc::CLOCK_BOOTTIME)
 }
 
+/// Both clocks at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clocks {
+    /// As [`monotonic_ns`].
+    pub(crate) monotonic: u64,
+    /// As [`boottime_ns`].
+    pub(crate) boottime: u64,
+}
+
+/// Reads both clocks. On a busy machine this thread can lose its core between two readings, and the time until it has one
+/// again would look like a suspension; so they are read until no time passes in between, and the closest pair counts.
+pub(crate) fn clocks() -> Clocks {
+    const CLOSE_NS: u64 = 20_000;
+    let mut closest = u64::MAX;
+    let mut best = Clocks {
+        monotonic: 0,
+        boottime: 0,
+    };
+    for _ in 0..100 {
+        let before = monotonic_ns();
+        let boottime = boottime_ns();
+        let apart = monotonic_ns() - before;
+        if apart < closest {
+            closest = apart;
+            best = Clocks {
+                monotonic: before,
+                boottime,
+            };
+        }
+        if closest < CLOSE_NS {
+            break;
+        }
+    }
+    best
+}
+
 /// Bytes that can be read at once from a pipe.
 pub(crate) fn readable_bytes(fd: BorrowedFd<'_>) -> usize {
     let mut count: c_int = 0;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Rung;
 use super::view::{Mount, View, What};
+use super::{Rung, core_list};
 
 /// First argument of the stage.
 pub(super) const STAGE_WORD: &str = "__proctor-room";
@@ -224,10 +224,11 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
 /// What the stage says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The worker was started, under this number in the stage's pid namespace. `missing` names protections that could
-    /// not be had, with the reason.
+    /// The worker was started, under this number in the stage's pid namespace. `cores` are those the kernel lets it use,
+    /// `None` when it does not tell; `missing` names protections that could not be had, with the reason.
     Started {
         pid: i32,
+        cores: Option<Vec<usize>>,
         missing: Vec<(String, String)>,
     },
     /// The worker could not be started, for a reason of ours.
@@ -252,8 +253,20 @@ impl Report {
     /// The message.
     pub(super) fn encode(&self) -> Vec<u8> {
         let text = match self {
-            Self::Started { pid, missing } => {
-                let mut text = format!("S{pid}");
+            Self::Started {
+                pid,
+                cores,
+                missing,
+            } => {
+                let cores = cores
+                    .as_deref()
+                    .map_or_else(|| "?".to_owned(), core_list::write);
+                let cores = if cores.len() > MAX_REPORT / 2 {
+                    "?"
+                } else {
+                    &cores
+                };
+                let mut text = format!("S{pid} {cores}");
                 for (name, reason) in missing {
                     text.push('\0');
                     text.push_str(name);
@@ -286,14 +299,23 @@ impl Report {
         Some(match text.as_bytes()[0] {
             b'S' => {
                 let mut parts = rest.split('\0');
-                let pid = parts.next()?.parse().ok()?;
+                let (pid, cores) = parts.next()?.split_once(' ')?;
+                let pid = pid.parse().ok()?;
+                let cores = match cores {
+                    "?" => None,
+                    list => Some(core_list::read(list)?),
+                };
                 let missing = parts
                     .map(|part| {
                         let (name, reason) = part.split_once('=')?;
                         Some((name.to_owned(), reason.to_owned()))
                     })
                     .collect::<Option<Vec<_>>>()?;
-                Self::Started { pid, missing }
+                Self::Started {
+                    pid,
+                    cores,
+                    missing,
+                }
             }
             b'F' => Self::Failed {
                 reason: rest.to_owned(),
@@ -436,7 +458,13 @@ mod tests {
         for report in [
             Report::Started {
                 pid: 2,
+                cores: Some(vec![0, 1, 2, 7]),
                 missing: vec![("private_proc".into(), "mount: a=b".into())],
+            },
+            Report::Started {
+                pid: 2,
+                cores: None,
+                missing: Vec::new(),
             },
             Report::Failed {
                 reason: "no such file".into(),
@@ -459,7 +487,16 @@ mod tests {
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
-        for bad in [&b""[..], b"S", b"Sx", b"E1", b"\xff", b"L1 x"] {
+        for bad in [
+            &b""[..],
+            b"S",
+            b"Sx",
+            b"S1",
+            b"S1 x",
+            b"E1",
+            b"\xff",
+            b"L1 x",
+        ] {
             assert_eq!(Report::decode(bad), None);
         }
     }

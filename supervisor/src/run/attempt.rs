@@ -5,15 +5,16 @@ use super::live::Live;
 use super::session::Session;
 use super::{host, limits, scratch, taint, unchanged, worker};
 use crate::attempt::{self, Control, Ending, WaitStatus};
+use crate::measure::{Files, Watch};
 use crate::room::{self, Isolation, RoomSpec};
 use crate::rundir::durable::{self, DiskError};
 use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, WorkerBinary, datasets, parts};
-use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
+use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
 use crate::rundir::reserve::Reserve;
 use crate::rundir::{Ancestry, Supervisor, regular};
-use proctor_protocol::canonical::{digest, pretty};
-use proctor_protocol::method::Method;
+use proctor_protocol::canonical::{Value, digest, pretty};
+use proctor_protocol::method::{Method, MethodKind};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
 use std::fmt::Write;
@@ -119,11 +120,15 @@ impl Desk {
         };
         let left = plan.policy.budget_seconds - self.ancestry.earlier_seconds;
         let budget = Duration::try_from_secs_f64(left.max(0.0)).unwrap_or(Duration::MAX);
-        let ending = match changed(method, &plan.policy.worker) {
+        let changed = changed(method, &plan.policy.worker);
+        // After the files were hashed once more, so that the page cache is as the worker finds it.
+        let watch = Watch::begin(cores, &files(plan, method, asked));
+        let ending = match changed {
             None => attempt::run(&room, budget, &mut exam, control),
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
         };
-        let mut terminal = terminal(&ending);
+        let measured = watch.end(&ending);
+        let mut terminal = terminal(&ending, measured);
         if !ending.facts.room_empty {
             let marked = taint::mark(&scratch::root(), &plan.run_id, &ending.unkillable);
             if let (Err(error), Outcome::Infrastructure(reason)) = (marked, &mut terminal.outcome) {
@@ -145,7 +150,10 @@ impl Desk {
     /// # Errors
     /// The record cannot be written; the attempt then has no result.
     pub fn settle(&self, outcome: Outcome) -> Result<Terminal, AttemptError> {
-        let terminal = terminal(&Ending::not_started(outcome, Isolation::none()));
+        let terminal = terminal(
+            &Ending::not_started(outcome, Isolation::none()),
+            Value::Null,
+        );
         self.end(&terminal)?;
         Ok(terminal)
     }
@@ -229,7 +237,29 @@ fn changed(method: &Method, worker: &WorkerBinary) -> Option<String> {
     })
 }
 
-fn terminal(ending: &Ending) -> Terminal {
+/// The files an attempt has to do with, for the record of what of them was in memory.
+fn files(plan: &Plan, method: &Method, asked: &[Part]) -> Files {
+    let (method, worker) = match &method.kind {
+        MethodKind::Program(program) => (program.files.clone(), Some(&program.executable)),
+        MethodKind::Builtin | MethodKind::Unsupported(_) => {
+            (Vec::new(), plan.policy.worker.path.as_ref())
+        }
+    };
+    let datasets = asked.iter().filter_map(|part| {
+        let entry = &plan.protocol.datasets()[part.dataset];
+        match part.role {
+            Role::Test => entry.path.clone(),
+            Role::Validation => entry.validation_path.clone(),
+        }
+    });
+    Files {
+        method,
+        worker: worker.into_iter().cloned().collect(),
+        datasets: datasets.collect(),
+    }
+}
+
+fn terminal(ending: &Ending, measured: Value) -> Terminal {
     Terminal {
         outcome: ending.outcome.clone(),
         facts: ending.facts.to_value(),
@@ -241,6 +271,7 @@ fn terminal(ending: &Ending) -> Terminal {
         peak_memory_bytes: ending
             .peak_memory_bytes
             .and_then(|bytes| i64::try_from(bytes).ok()),
+        measured,
         ended_as: ending.wait_status.map(WaitStatus::to_value),
         worker: ending.worker.clone(),
         ended_utc: host::now_utc(),

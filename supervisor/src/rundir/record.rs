@@ -303,6 +303,9 @@ pub struct Terminal {
     pub cpu_exact: bool,
     /// The most memory the whole room used at the same time, in bytes, where the kernel counts that.
     pub peak_memory_bytes: Option<i64>,
+    /// What was measured of the attempt and of the machine around it (docs/measurements.md); null in records of earlier
+    /// versions.
+    pub measured: Value,
     /// How the leader ended, as the kernel said: an exit code or a signal. `None` when the room was killed over it.
     pub ended_as: Option<Value>,
     /// What the worker called itself.
@@ -324,6 +327,7 @@ impl Terminal {
             "cpu_seconds" => self.cpu_seconds,
             "cpu_exact" => self.cpu_exact,
             "peak_memory_bytes" => self.peak_memory_bytes,
+            "measured" => self.measured.clone(),
             "ended_as" => self.ended_as.clone(),
             "worker" => self.worker.as_str(),
             "ended_utc" => self.ended_utc.as_str(),
@@ -347,6 +351,7 @@ impl Terminal {
             cpu_exact: fields.value("cpu_exact")?.as_bool().unwrap_or(false),
             // Records of earlier versions do not have it, and nobody knows then.
             peak_memory_bytes: value.get("peak_memory_bytes").and_then(Value::as_int),
+            measured: value.get("measured").cloned().unwrap_or(Value::Null),
             ended_as: Some(fields.value("ended_as")?.clone()).filter(|value| !value.is_null()),
             worker: fields.text("worker")?,
             ended_utc: fields.text("ended_utc")?,

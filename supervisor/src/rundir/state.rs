@@ -259,6 +259,7 @@ mod tests {
             isolation: object! {},
             wall_seconds: 1.0,
             boottime_seconds: 1.0,
+            measured: Value::Null,
             cpu_seconds: None,
             cpu_exact: false,
             peak_memory_bytes: Some(4096),

@@ -73,7 +73,7 @@ fn same_files(one: &Files, two: &Files, what: &str) {
 }
 
 /// Where the JSON files of two runs of one plan may differ: times, and what follows from them. `*` stands for any position,
-/// method id or attempt.
+/// method id or attempt, `/**` at the end for everything below.
 const MAY_DIFFER: &[&str] = &[
     "evidence/attempts/*/0001.local.r0.json /checkpoints/*/elapsed_seconds",
     "evidence/attempts/*/0001.local.r0.json /started/run_id",
@@ -83,6 +83,10 @@ const MAY_DIFFER: &[&str] = &[
     "evidence/attempts/*/0001.local.r0.json /terminal/ended_utc",
     "evidence/attempts/*/0001.local.r0.json /terminal/facts/emptying_seconds",
     "evidence/attempts/*/0001.local.r0.json /terminal/facts/kill_delay_seconds",
+    "evidence/attempts/*/0001.local.r0.json /terminal/measured/after/**",
+    "evidence/attempts/*/0001.local.r0.json /terminal/measured/before/**",
+    "evidence/attempts/*/0001.local.r0.json /terminal/measured/other_load/**",
+    "evidence/attempts/*/0001.local.r0.json /terminal/measured/page_cache/**",
     "evidence/attempts/*/0001.local.r0.json /terminal/peak_memory_bytes",
     "evidence/attempts/*/0001.local.r0.json /terminal/wall_seconds",
     "evidence/plan.json /created_utc",
@@ -92,17 +96,37 @@ const MAY_DIFFER: &[&str] = &[
     "leaderboard.json /aggregate/*/elapsed_seconds",
     "leaderboard.json /metadata/execution_failures/*/elapsed_seconds",
     "leaderboard.json /metadata/reproducibility/created_utc",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/boottime_seconds",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/cpu_seconds",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/measured/after/**",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/measured/before/**",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/measured/other_load/**",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/measured/page_cache/**",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/peak_memory_bytes",
+    "leaderboard.json /metadata/reproducibility/proctor/measurements/*/wall_seconds",
     "leaderboard.json /metadata/reproducibility/proctor/run_id",
     "leaderboard.json /metadata/supervised_executions/*/boottime_seconds",
     "leaderboard.json /metadata/supervised_executions/*/cpu_seconds",
     "leaderboard.json /metadata/supervised_executions/*/ended_utc",
     "leaderboard.json /metadata/supervised_executions/*/facts/emptying_seconds",
     "leaderboard.json /metadata/supervised_executions/*/facts/kill_delay_seconds",
+    "leaderboard.json /metadata/supervised_executions/*/measured/after/**",
+    "leaderboard.json /metadata/supervised_executions/*/measured/before/**",
+    "leaderboard.json /metadata/supervised_executions/*/measured/other_load/**",
+    "leaderboard.json /metadata/supervised_executions/*/measured/page_cache/**",
     "leaderboard.json /metadata/supervised_executions/*/peak_memory_bytes",
     "leaderboard.json /metadata/supervised_executions/*/started_utc",
     "leaderboard.json /metadata/supervised_executions/*/wall_seconds",
     "leaderboard.json /per_dataset/*/elapsed_seconds",
     "leaderboard_reproducibility.json /created_utc",
+    "leaderboard_reproducibility.json /proctor/measurements/*/boottime_seconds",
+    "leaderboard_reproducibility.json /proctor/measurements/*/cpu_seconds",
+    "leaderboard_reproducibility.json /proctor/measurements/*/measured/after/**",
+    "leaderboard_reproducibility.json /proctor/measurements/*/measured/before/**",
+    "leaderboard_reproducibility.json /proctor/measurements/*/measured/other_load/**",
+    "leaderboard_reproducibility.json /proctor/measurements/*/measured/page_cache/**",
+    "leaderboard_reproducibility.json /proctor/measurements/*/peak_memory_bytes",
+    "leaderboard_reproducibility.json /proctor/measurements/*/wall_seconds",
     "leaderboard_reproducibility.json /proctor/run_id",
 ];
 
@@ -133,8 +157,18 @@ fn two_runs_of_one_plan_differ_only_at_a_closed_list() {
             differing.extend(found.into_iter().map(|pointer| format!("{name} {pointer}")));
         }
     }
-    let allowed: BTreeSet<String> = MAY_DIFFER.iter().map(|p| (*p).to_owned()).collect();
-    let surprising: Vec<_> = differing.difference(&allowed).collect();
+    let allowed = |pointer: &String| {
+        MAY_DIFFER
+            .iter()
+            .any(|allowed| match allowed.strip_suffix("**") {
+                Some(above) => pointer.starts_with(above),
+                None => pointer == allowed,
+            })
+    };
+    let surprising: Vec<_> = differing
+        .iter()
+        .filter(|pointer| !allowed(pointer))
+        .collect();
     assert!(surprising.is_empty(), "{surprising:#?}");
 
     // The score files hold no time and no name: they are the same bytes.

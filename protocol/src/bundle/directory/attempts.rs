@@ -30,13 +30,14 @@ const LIMITS: Limits = Limits {
 };
 
 /// Fields of an entry of `supervised_executions` that the terminal record has under the same name.
-const TERMINAL_FIELDS: [&str; 10] = [
+const TERMINAL_FIELDS: [&str; 11] = [
     "outcome",
     "wall_seconds",
     "boottime_seconds",
     "cpu_seconds",
     "cpu_exact",
     "peak_memory_bytes",
+    "measured",
     "isolation",
     "facts",
     "worker",

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::seconds;
 use crate::bundle::document::Document;
+use crate::bundle::other_load;
 use crate::bundle::owed::execution_is_ours;
 use crate::canonical::{Object, Value};
 use crate::outcome::Outcome;
@@ -136,6 +137,11 @@ fn summary<'a>(row: &'a Row, counts: &Counts<'a>, supervised: Option<&'a Object>
         let processes = if leaked == 1 { "process" } else { "processes" };
         let leaked = format!(" It left {leaked} {processes} behind, which the room ended.");
         summary.sentence.push_str(&leaked);
+    }
+    let measured = supervised.and_then(|entry| entry.get("measured"));
+    if let Some(load) = measured.and_then(|measured| other_load(measured, "used")) {
+        let beside = format!(" Beside it, {load}; its times are not comparable.");
+        summary.sentence.push_str(&beside);
     }
     summary
 }

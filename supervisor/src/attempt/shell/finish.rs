@@ -5,7 +5,7 @@ use proctor_protocol::outcome::Outcome;
 use super::super::counted::explain;
 use super::super::{Ending, Facts};
 use super::{READ_BYTES, Shell, seconds};
-use crate::room::{Closed, RoomSpec, Rung, Survivor, boottime_ns, monotonic_ns};
+use crate::room::{Closed, RoomSpec, Rung, Survivor, clocks, monotonic_ns};
 
 impl Shell<'_> {
     /// Empties the room and collects the facts.
@@ -40,8 +40,9 @@ impl Shell<'_> {
         // On the clock that stands still in a pause; until the first one it is the monotonic clock.
         let running = |at| self.machine.running(at);
         let wall = verdict_at.saturating_sub(self.room.spawned_at);
-        let monotonic = monotonic_ns().saturating_sub(self.room.spawned_at);
-        let boottime = boottime_ns().saturating_sub(self.room.spawned_at_boottime);
+        let now = clocks();
+        let monotonic = now.monotonic.saturating_sub(self.room.spawned_at);
+        let boottime = now.boottime.saturating_sub(self.room.spawned_at_boottime);
         // The two clocks are read one after the other; below a millisecond that is all there is to it.
         let suspended = Some(boottime.saturating_sub(monotonic))
             .filter(|difference| *difference > 1_000_000)
@@ -77,8 +78,11 @@ impl Shell<'_> {
             cpu_seconds: cpu
                 .map(|time| time.as_secs_f64())
                 .or_else(|| reaped_cpu.map(seconds)),
-            cpu_exact: cpu.is_some(),
+            // Who is still there goes on using time.
+            cpu_exact: cpu.is_some() && empty,
             peak_memory_bytes: counts.peak_memory,
+            peak_memory_by: counts.peak_memory_by,
+            cores: self.room.cores.clone(),
             wait_status: self.machine.wait_status,
             worker: self.machine.worker.clone(),
             checkpoints: self.machine.checkpoints,

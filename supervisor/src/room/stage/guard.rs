@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
@@ -68,4 +68,14 @@ fn pin(cores: &[usize]) -> Result<(), String> {
             .map_err(|error| format!("core {core}: {error}"))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cores {cores:?}: {error}"))
+}
+
+/// The cores a process may use, as the kernel says.
+pub(super) fn cores_of(pid: i32) -> Option<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(pid)).ok()?;
+    let all = 0..CpuSet::count();
+    Some(
+        all.filter(|core| set.is_set(*core).unwrap_or(false))
+            .collect(),
+    )
 }

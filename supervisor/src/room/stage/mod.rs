@@ -99,6 +99,7 @@ fn stage() -> i32 {
         Ok((missing, worker)) => {
             control.report(&Report::Started {
                 pid: worker.pid,
+                cores: guard::cores_of(worker.pid),
                 missing,
             });
             sweep::watch(&control, &order, &worker)
