@@ -122,7 +122,7 @@ fn look(path: &Path, clear: bool) -> Mark {
         .filter_map(|process| {
             let owner = Supervisor {
                 namespace: namespace?,
-                pid: i64::try_from(number(process, "pid")?).ok()?,
+                pid: number(process, "pid")?,
                 started: u64::try_from(number(process, "started")?).ok()?,
             };
             let state = process.get("state").and_then(Value::as_str)?;
