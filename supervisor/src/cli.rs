@@ -1,6 +1,8 @@
 //! The command line: words and options. What they do is in `command`.
 
 use crate::room::Rung;
+use crate::run::RETRIES;
+use crate::run::on_finish::OnFinish;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ pub enum Command {
     Methods(Methods),
     /// Run every method of a file under a protocol and publish a bundle.
     Run(Run),
+    /// Go on with a run that was stopped, cut off or failed, from its records alone.
+    Resume(Resume),
     /// Show how far a run is.
     Status(Status),
     /// Make a bundle from a run directory, or from several bundles.
@@ -168,6 +172,10 @@ pub struct Run {
     /// Run all the same, and say in the bundle what was missing.
     #[arg(long, requires = "official")]
     pub allow_degraded: bool,
+    /// Run this command when the run is over, with the result in one line and the bundle's path as its last arguments.
+    /// Words and quotes as in a shell, nothing else of one; it may take a minute, and changes nothing.
+    #[arg(long, value_name = "COMMAND", value_parser = OnFinish::parse)]
+    pub on_finish: Option<OnFinish>,
     /// What a method may use, where that is less than the protocol allows.
     #[command(flatten)]
     pub limits: Limits,
@@ -251,6 +259,31 @@ fn jobs(text: &str) -> Result<u32, String> {
         Ok(0) | Err(_) => Err("it must be a whole number, 1 or more".into()),
         Ok(jobs) => Ok(jobs),
     }
+}
+
+/// `proctor resume`
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The run directory.
+    pub run_dir: PathBuf,
+    /// Let methods that were cut off begin anew, with the whole budget. Without it they go on from their checkpoints, and
+    /// what those took counts against the budget.
+    #[arg(long)]
+    pub restart: bool,
+    /// Give methods that failed by their own fault, or were set aside, one more attempt. The newest attempt counts, never
+    /// the best, and the bundle shows them all.
+    #[arg(long)]
+    pub retry_failed: bool,
+    /// Set a method aside as unresolved when so many attempts in a row came to nothing through no fault of its own.
+    #[arg(long, default_value_t = RETRIES, value_name = "N", value_parser = jobs)]
+    pub retries: u32,
+    /// Run this command when the run is over, with the result in one line and the bundle's path as its last arguments.
+    /// Words and quotes as in a shell, nothing else of one; it may take a minute, and changes nothing.
+    #[arg(long, value_name = "COMMAND", value_parser = OnFinish::parse)]
+    pub on_finish: Option<OnFinish>,
+    /// The form of the report.
+    #[command(flatten)]
+    pub report: Output,
 }
 
 /// `proctor status`

@@ -7,6 +7,7 @@ mod freeze;
 mod merge;
 mod methods;
 mod protocol;
+mod resume;
 mod run;
 mod session;
 mod status;
@@ -41,6 +42,7 @@ pub fn execute(command: &Command) -> Result<Exit, Error> {
         Command::Dataset(command) => dataset::execute(command),
         Command::Methods(args) => methods::execute(args),
         Command::Run(args) => run::execute(args),
+        Command::Resume(args) => resume::execute(args),
         Command::Status(args) => status::execute(args),
         Command::Merge(args) => merge::execute(args),
         Command::Validate(args) => validate::execute(args),

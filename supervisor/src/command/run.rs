@@ -60,7 +60,13 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
     let plan = create(&prepared, command_line.collect())?;
     let cores = plan.policy.core_sets.clone();
     let session = Session::first(prepared, plan);
-    carry_out(&session, &cores, &stop, args.report.json)
+    carry_out(
+        &session,
+        &cores,
+        &stop,
+        args.on_finish.as_ref(),
+        args.report.json,
+    )
 }
 
 /// Says which limits are not those of the protocol: the results are not comparable with others then.

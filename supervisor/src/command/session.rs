@@ -4,9 +4,11 @@ use crate::error::{Error, Exit};
 use crate::render::progress::Progress;
 use crate::render::results::{self, Place};
 use crate::render::{output, plain};
+use crate::run::on_finish::{OnFinish, Told};
 use crate::run::{Session, Stop, sweep as rooms, worker};
 use crate::rundir::reserve::Reserve;
 use proctor_protocol::method::Method;
+use std::path::Path;
 
 /// Empties the rooms that killed supervisors left behind, and says so. What could not be taken away.
 pub(super) fn sweep() -> Vec<String> {
@@ -32,11 +34,12 @@ pub(super) fn tell_unset<'a>(methods: impl Iterator<Item = &'a Method>) {
     }
 }
 
-/// Conducts a session, publishes the bundle and reports.
+/// Conducts a session, publishes the bundle, reports, and tells whoever wants to know.
 pub(super) fn carry_out(
     session: &Session,
     cores: &[Vec<usize>],
     stop: &Stop,
+    on_finish: Option<&OnFinish>,
     json: bool,
 ) -> Result<Exit, Error> {
     let mut progress = Progress::of(session);
@@ -50,12 +53,21 @@ pub(super) fn carry_out(
         return Ok(Exit::Interrupted);
     }
     // Also when our side failed: what is finished is published, marked incomplete.
-    let published = match (session.publish(), &summary.trouble) {
-        (Ok(published), _) => published,
-        (Err(error), None) => return Err(error),
-        (Err(error), Some(_)) => {
-            output::tell(&plain(&format!("error: no bundle could be made: {error}")));
-            return Ok(Exit::Infrastructure);
+    let published = match session.publish() {
+        Ok(published) => published,
+        Err(error) => {
+            let exit = if summary.trouble.is_some() {
+                Exit::Infrastructure
+            } else {
+                error.exit()
+            };
+            let line = format!("no bundle could be made: {error}");
+            finish(on_finish, session, &line, None, exit);
+            if summary.trouble.is_none() {
+                return Err(error);
+            }
+            output::tell(&plain(&format!("error: {line}")));
+            return Ok(exit);
         }
     };
     let place = Place {
@@ -69,11 +81,33 @@ pub(super) fn carry_out(
         &place,
         json,
     )?;
-    Ok(if summary.stopped {
+    let exit = if summary.stopped {
         Exit::Interrupted
     } else if let Some(error) = &summary.trouble {
         error.exit()
     } else {
         published.exit()
-    })
+    };
+    let bundle = &published.bundle.path;
+    finish(on_finish, session, &published.line(), Some(bundle), exit);
+    Ok(exit)
+}
+
+/// Runs the command for the end of a run; that it fails is a warning and changes nothing.
+fn finish(
+    on_finish: Option<&OnFinish>,
+    session: &Session,
+    line: &str,
+    bundle: Option<&Path>,
+    exit: Exit,
+) {
+    let told = Told {
+        line,
+        bundle,
+        run_dir: session.run_dir().root(),
+        exit,
+    };
+    if let Some(Err(problem)) = on_finish.map(|command| command.tell(&told)) {
+        output::tell(&format!("warning: --on-finish: {problem}"));
+    }
 }

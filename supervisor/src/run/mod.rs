@@ -18,6 +18,7 @@ pub mod limits;
 pub mod live;
 pub mod observe;
 pub mod official;
+pub mod on_finish;
 pub mod preflight;
 mod publication;
 pub mod scratch;
