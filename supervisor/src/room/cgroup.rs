@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::controllers::{self, Cgroupfs};
 use super::procfs::{Process, own_pid};
 
 /// How the names of all our groups begin.
@@ -82,26 +83,14 @@ fn unescape(text: &str) -> String {
         .replace("\\134", "\\")
 }
 
+/// How the names of the groups begin that supervisors move themselves into.
+const LEAF_PREFIX: &str = "proctor-supervisor.";
+
 /// Makes a controller of the second version available to the rooms.
 pub(super) fn enable(controller: &str) -> Result<(), String> {
-    let parent = parent()?;
-    let read = |file: &str| {
-        let path = parent.join(file);
-        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let has = |list: &str| list.split_ascii_whitespace().any(|name| name == controller);
-    if has(&read("cgroup.subtree_control")?) {
-        return Ok(());
-    }
-    if !has(&read("cgroup.controllers")?) {
-        return Err(format!(
-            "{} has no {controller} controller of the second version",
-            parent.display()
-        ));
-    }
-    let path = parent.join("cgroup.subtree_control");
-    fs::write(&path, format!("+{controller}"))
-        .map_err(|error| format!("{}: {error}", path.display()))
+    let own = own_pid();
+    let leaf = format!("{LEAF_PREFIX}{own}");
+    controllers::hand_down(&Cgroupfs, &parent()?, controller, own, &leaf)
 }
 
 /// The group of one room. Its directory is removed when the value is dropped, if it is empty by then.
@@ -173,17 +162,12 @@ impl Cgroup {
 
     /// Limits the memory of the group, swap left out.
     pub(super) fn limit_memory(&self, bytes: u64) -> Result<(), String> {
-        self.write("memory.max", &bytes.to_string())?;
-        // Kernels that do not count swap have no such file.
-        if self.path.join("memory.swap.max").exists() {
-            self.write("memory.swap.max", "0")?;
-        }
-        Ok(())
+        controllers::limit_memory(&Cgroupfs, &self.path, bytes)
     }
 
     /// Limits the processes of the group.
     pub(super) fn limit_processes(&self, count: u32) -> Result<(), String> {
-        self.write("pids.max", &count.to_string())
+        controllers::limit_processes(&Cgroupfs, &self.path, count)
     }
 
     /// How often the kernel killed a process of the group for memory.
@@ -200,11 +184,6 @@ impl Cgroup {
     pub(super) fn peak_memory(&self) -> Option<u64> {
         let text = fs::read_to_string(self.path.join("memory.peak")).ok()?;
         text.trim().parse().ok()
-    }
-
-    fn write(&self, file: &str, text: &str) -> Result<(), String> {
-        let path = self.path.join(file);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Processes in it now.
@@ -330,6 +309,10 @@ pub fn sweep_stale_rooms() -> Vec<StaleRoom> {
         .flat_map(|parent| directories(&parent))
         .filter_map(|path| {
             let name = path.file_name().and_then(OsStr::to_str)?.to_owned();
+            if name.starts_with(LEAF_PREFIX) {
+                // Goes only when nobody is in it, and is nobody's room.
+                let _ = fs::remove_dir(&path);
+            }
             let owner = Owner::parse(&name)?;
             if Some(owner.namespace) != namespace || owner.alive() {
                 return None;

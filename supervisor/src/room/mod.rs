@@ -4,6 +4,7 @@ mod accounts;
 mod adopted;
 mod cgroup;
 mod confine;
+mod controllers;
 mod core_list;
 mod filter;
 mod isolation;
