@@ -202,6 +202,7 @@ fn print(ending: &attempt::Ending, exam: &TwoDatasets) {
             "cpu_seconds": ending.cpu_seconds,
             "cpu_exact": ending.cpu_exact,
             "peak_memory_bytes": ending.peak_memory_bytes,
+            "cores": ending.cores,
             "status": ending.wait_status.map(|status| value(status.to_value())),
             "stored": exam.stored,
             "peak_kib": peak,

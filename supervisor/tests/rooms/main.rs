@@ -13,6 +13,7 @@ mod kills;
 mod lies;
 mod oracle;
 mod rogue;
+mod times;
 mod workers;
 
 use std::time::Instant;
@@ -23,6 +24,7 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some(workers::WORD) => return workers::main(&arguments[1]),
         Some(driver::WORD) => return driver::main(&arguments[1..]),
+        Some(times::IDLE_WORD) => return times::idle_supervisor(&arguments[1..]),
         Some(checks::MANY_WORD) => return checks::many_attempts(&arguments[1..]),
         _ => {}
     }
@@ -32,6 +34,8 @@ fn main() {
         .chain(confinement::TESTS)
         .chain(kills::TESTS)
         .chain(lies::TESTS)
+        // Last, so that what takes long has the time of all the others.
+        .chain(times::TESTS)
         .copied()
         .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())))
         .collect();
@@ -42,6 +46,7 @@ fn main() {
         return;
     }
     println!("\nrunning {} tests", tests.len());
+    times::begin_idle(&tests);
     let mut failed = Vec::new();
     for (name, test) in tests {
         let begun = Instant::now();

@@ -50,6 +50,25 @@ pub(crate) fn main(name: &str) {
                 std::hint::spin_loop();
             }
         }
+        "four-busy" => {
+            for _ in 0..3 {
+                leave("busy", Stdio::null());
+            }
+            main("busy");
+        }
+        "burns" => burn(0.2),
+        "burns-with-a-child" => {
+            let mut child = Command::new("/proc/self/exe");
+            child.args([WORD, "burns"]).stdin(Stdio::null());
+            assert!(child.status().unwrap().success());
+            burn(0.2);
+            good(usize::MAX);
+        }
+        "idle" => {
+            // Longer than any thread that nobody uses is kept.
+            sleep(Duration::from_secs(16));
+            good(usize::MAX);
+        }
         "closes-all" => {
             close_standard();
             forever();
@@ -228,6 +247,15 @@ pub(crate) fn main(name: &str) {
 fn forever() -> ! {
     loop {
         sleep(Duration::from_hours(1));
+    }
+}
+
+/// Uses so much processor time.
+fn burn(seconds: f64) {
+    use nix::time::{ClockId, clock_gettime};
+    let used = || Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap());
+    while used().as_secs_f64() < seconds {
+        std::hint::spin_loop();
     }
 }
 
