@@ -37,7 +37,8 @@ impl Look {
 /// All processes that can be seen. One that ends meanwhile is not among them.
 fn processes() -> Reading<Vec<ProcessLine>> {
     let entries = fs::read_dir("/proc").map_err(|error| reason(&error))?;
-    let mut line = Vec::with_capacity(1024);
+    // The kernel writes the whole line at once, and it is never this long.
+    let mut line = [0; 2048];
     let mut processes = Vec::new();
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
@@ -47,12 +48,10 @@ fn processes() -> Reading<Vec<ProcessLine>> {
         else {
             continue;
         };
-        line.clear();
-        let Ok(file) = File::open(format!("/proc/{name}/stat")) else {
-            continue;
-        };
-        if file.take(4096).read_to_end(&mut line).is_ok()
-            && let Ok(process) = texts::process(&line)
+        let read =
+            File::open(format!("/proc/{name}/stat")).and_then(|mut file| file.read(&mut line));
+        if let Ok(length) = read
+            && let Ok(process) = texts::process(&line[..length])
         {
             processes.push(process);
         }

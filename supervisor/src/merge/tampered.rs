@@ -113,10 +113,11 @@ fn an_untouched_bundle_is_accepted_with_all_its_evidence() {
 
 #[test]
 fn what_a_bundle_says_of_an_attempt_is_held_to_its_record() {
-    let cases: [(&str, Value, &str); 7] = [
+    let cases: [(&str, Value, &str); 8] = [
         ("wall_seconds", 1.5.into(), "1.5"),
         ("boottime_seconds", 1.5.into(), "1.5"),
         ("peak_memory_bytes", 5000i64.into(), "5000"),
+        ("measured", object! { "cores" => vec![7i64] }, "cores"),
         ("budget_seconds", 30.0.into(), "30.0"),
         ("facts", object! { "late_rows" => 1i64 }, "late_rows"),
         ("isolation", object! { "rung" => "K4" }, "K4"),

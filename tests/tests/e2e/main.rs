@@ -16,6 +16,7 @@ mod limits;
 mod main_job;
 mod masks;
 mod matheel_reads;
+mod measured;
 mod merging;
 mod official;
 mod places;
