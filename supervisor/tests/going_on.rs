@@ -26,6 +26,7 @@ fn a_method_whose_records_cannot_be_kept_does_not_end_the_run() {
         methods: path("methods.json"),
         output: path("run"),
         jobs: 1,
+        cores: None,
         only: Vec::new(),
         basename: "board".into(),
         worker: None,

@@ -1,6 +1,7 @@
 //! The commands, one file each. A command reads its options, asks the library, and renders the answer.
 
 mod completions;
+mod daemon;
 mod dataset;
 mod doctor;
 mod freeze;
@@ -46,6 +47,7 @@ pub fn execute(command: &Command) -> Result<Exit, Error> {
         Command::Status(args) => status::execute(args),
         Command::Merge(args) => merge::execute(args),
         Command::Validate(args) => validate::execute(args),
+        Command::Daemon(args) => daemon::execute(args),
         Command::Doctor(args) => doctor::execute(args),
         Command::Completions(args) => completions::execute(args),
     }

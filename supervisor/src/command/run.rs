@@ -25,6 +25,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         methods: args.methods.clone(),
         output: args.output.clone(),
         jobs: args.jobs as usize,
+        cores: None,
         only: args.only.clone(),
         basename: args.basename.clone(),
         worker: args.worker.clone(),

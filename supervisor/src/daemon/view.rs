@@ -160,9 +160,11 @@ pub struct FileView {
 /// The newest bundle of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BundleView {
+    /// Its number in the run.
+    pub number: String,
     /// The directory on the daemon's machine.
     pub path: String,
-    /// Its files in order of their paths; `/v1/runs/{id}/bundle/{path}` serves each.
+    /// Its files in order of their paths; `/v1/runs/{id}/bundles/{number}/{path}` serves each.
     pub files: Vec<FileView>,
     /// The path of the HTML page among them.
     pub page: Option<String>,
@@ -246,11 +248,10 @@ pub const ENDED_SHOWN: usize = 20;
 
 /// What an event stream says. The SSE event name is the `event` of this type, the SSE data its JSON.
 ///
-/// `/v1/events` begins with `queue` and says `queue` again whenever a run is added, starts, ends or moves, and every
-/// few seconds for the machine; `run` when the counts or the sentence of a running run change; never `method`.
-/// `/v1/runs/{id}/events` begins with `run_detail`, says `method` for each change of a method (at most once a second
-/// for the progress of one) and `run` for changes of the run, and ends after a `run` whose state is `ended`.
-/// A reader who falls behind is sent the first event again instead of what it missed.
+/// `/v1/events` says `queue`: at once, whenever something changed, and every few seconds for the machine.
+/// `/v1/runs/{id}/events` begins with `run_detail`. Then it says `method` for each method that changed (at most once a
+/// second) and `run` when the run did. When the run has ended it says `run_detail` once more and then, last, `run`.
+/// A reader who is slow misses states between, never the newest one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -288,6 +289,28 @@ impl Event {
             Self::Method { .. } => "method",
         }
     }
+}
+
+/// A part of what a method wrote to stderr.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogView {
+    /// The attempt that wrote it.
+    pub attempt: String,
+    /// The text; bytes that are no UTF-8 are replaced. It may hold control characters.
+    pub text: String,
+    /// Give this as `from` for what follows.
+    pub next: u64,
+    /// True when nothing follows: the attempt has ended, and this is its end.
+    pub complete: bool,
+}
+
+/// Whether the daemon is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`, or `stopping` for a daemon that takes nothing more.
+    pub status: String,
+    /// Its version.
+    pub version: String,
 }
 
 /// What went wrong with a request. Every answer that is not a success has one.

@@ -97,7 +97,7 @@ pub(super) fn conduct(
             conductor.break_down();
         }
     });
-    conductor.summary.stopped = stop.asked();
+    conductor.summary.stopped = stop.drained();
     Ok(conductor.summary)
 }
 
@@ -118,9 +118,9 @@ impl<'a> Conductor<'a, '_> {
         let (finished, endings) = mpsc::channel::<Finished>();
         let mut told = false;
         loop {
-            if self.stop.asked() {
+            if self.stop.drained() {
                 self.schedule.stop();
-                if !told {
+                if self.stop.asked() && !told {
                     told = true;
                     self.observer.note(
                         "stopping: the running methods are interrupted; once more to leave at once",

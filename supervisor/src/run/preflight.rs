@@ -29,6 +29,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Methods at a time.
     pub jobs: usize,
+    /// How many cores it may use of those that this process may; all of them without it.
+    pub cores: Option<usize>,
     /// Names of the methods to run; empty for all.
     pub only: Vec<String>,
     /// Base name of the bundle's files.
@@ -91,11 +93,12 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
     let all = methods.iter().flat_map(|method| parts(&protocol, method));
     check_space(run.root(), needed_bytes(&protocol, all))?;
     let limits = limits::in_force(protocol.limits(), &request.limits)?;
-    let cores = host::usable_cores().map_err(|error| {
+    let mut cores = host::usable_cores().map_err(|error| {
         Error::Infrastructure(format!(
             "the system does not tell which cores may be used: {error}"
         ))
     })?;
+    cores.truncate(request.cores.unwrap_or(usize::MAX));
     let core_sets = core_sets(&cores, request.jobs, limits::cpus(&limits))
         .map_err(|error| Error::input(error.to_string()))?;
     let worker = worker_binary(&methods, request.worker.as_deref())?;

@@ -13,6 +13,7 @@ const STAND_STILL: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Stop {
     begun: AtomicBool,
+    draining: AtomicBool,
     asked: AtomicU8,
     state: Mutex<State>,
 }
@@ -34,6 +35,16 @@ impl Stop {
     /// From here on there is something to stop cleanly.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::SeqCst);
+    }
+
+    /// Nothing more starts; what runs goes on to its end.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// True when nothing more may start.
+    pub fn drained(&self) -> bool {
+        self.draining.load(Ordering::SeqCst) || self.asked()
     }
 
     /// Nothing more starts; what runs ends as `interrupted`, after its grace.
@@ -200,6 +211,18 @@ mod tests {
         assert!(control.stop().is_some());
         stop.release(&control);
         assert!(stop.lock().running.is_empty());
+    }
+
+    #[test]
+    fn a_drained_session_lets_what_runs_go_on() {
+        let stop = Stop::new();
+        let control = control();
+        stop.register(0, &control);
+        stop.drain();
+        assert!(stop.drained() && !stop.asked());
+        assert_eq!(control.stop(), None);
+        stop.interrupt();
+        assert!(control.stop().is_some());
     }
 
     #[test]

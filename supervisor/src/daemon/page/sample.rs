@@ -164,6 +164,7 @@ pub(super) fn run() -> RunView {
         cores: vec![0, 1, 2, 3],
         methods,
         bundle: Some(BundleView {
+            number: "0001".into(),
             path: "/var/lib/proctor/runs/7/merged/0001".into(),
             files: vec![
                 FileView {

@@ -1,0 +1,288 @@
+//! Views of a run from its files: the same reading as `proctor status`, at any time, also while the run goes on.
+
+use super::queue::Known;
+use super::view::{
+    AttemptView, BundleView, FileView, MachineView, MethodState, MethodView, OutcomeView, RunState,
+    RunView,
+};
+use crate::bundle::BUNDLE_FILE;
+use crate::error::Error;
+use crate::render::sentence::{Numbers, sentence, tail};
+use crate::render::{plain, seconds};
+use crate::run::{STDERR_LINES, host};
+use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
+use crate::rundir::state::{self, Attempt, Heartbeat};
+use crate::rundir::{Part, RunDir, regular};
+use proctor_protocol::canonical::{Value, read};
+use proctor_protocol::method::Method;
+use proctor_protocol::outcome::Outcome;
+use std::path::{Path, PathBuf};
+
+/// The most files of a bundle that are listed.
+const MOST_FILES: usize = 20_000;
+
+/// A run in full.
+///
+/// # Errors
+/// A record is there but cannot be used.
+pub fn run_view(known: Known, run_dir: &Path, plan: &Plan) -> Result<RunView, Error> {
+    let methods = plan.methods.iter().enumerate();
+    let methods = methods.map(|(at, method)| {
+        let mut view = method_view(run_dir, plan, method, known.summary.state)?;
+        // Fresher than the files.
+        if let Some(pace) = known
+            .paces
+            .get(&at)
+            .filter(|_| view.state == MethodState::Running)
+        {
+            view.elapsed_seconds = pace.elapsed_seconds;
+            view.eta_seconds = pace.eta_seconds;
+        }
+        Ok::<_, Error>(view)
+    });
+    Ok(RunView {
+        run_id: plan.run_id.clone(),
+        run_dir: run_dir.display().to_string(),
+        budget_seconds: plan.policy.budget_seconds,
+        cores: known.cores,
+        methods: methods.collect::<Result<_, _>>()?,
+        bundle: bundle_view(run_dir),
+        summary: known.summary,
+    })
+}
+
+/// One method of a run that is in this state.
+///
+/// # Errors
+/// A record is there but cannot be used.
+pub fn method_view(
+    run_dir: &Path,
+    plan: &Plan,
+    method: &Method,
+    run: RunState,
+) -> Result<MethodView, Error> {
+    let attempts = state::attempts(&RunDir::new(run_dir), &method.id)?;
+    let newest = state::counting(&attempts);
+    let parts = parts(&plan.protocol, method);
+    let budget = plan.policy.budget_seconds;
+    let numbers = Numbers::of(newest, &parts, budget);
+    let beat = newest.and_then(|attempt| Heartbeat::read(&attempt.dir));
+    let goes_on = newest.is_some_and(|attempt| attempt.terminal.is_none());
+    let outcome = match newest {
+        Some(attempt) => attempt
+            .terminal
+            .as_ref()
+            .map(|terminal| terminal.outcome.clone()),
+        None => not_applicable(&plan.protocol, method).map(Outcome::NotApplicable),
+    };
+    let state = match (run, &outcome) {
+        (_, Some(outcome)) if outcome.charged() => MethodState::Ended,
+        (RunState::Running, None) if goes_on => MethodState::Running,
+        (RunState::Ended, _) => MethodState::Ended,
+        // What is ours is made good while the run is not over.
+        _ => MethodState::Queued,
+    };
+    let shown = outcome.as_ref().filter(|_| state == MethodState::Ended);
+    let running = beat.as_ref().filter(|_| state == MethodState::Running);
+    let open = running.and_then(|beat| parts.get(usize::try_from(beat.part).ok()?));
+    Ok(MethodView {
+        name: method.name.clone(),
+        id: method.id.clone(),
+        state,
+        outcome: shown.map(|outcome| outcome_view(outcome, numbers)),
+        sentence: describe(state, shown, numbers, running, &parts),
+        elapsed_seconds: match (running, newest) {
+            (Some(beat), _) => beat.elapsed_seconds,
+            (None, Some(_)) => numbers.wall_seconds,
+            (None, None) => 0.0,
+        },
+        budget_seconds: budget,
+        eta_seconds: None,
+        dataset: open.map(|part| plan.protocol.datasets()[part.dataset].name.clone()),
+        datasets_done: numbers.done as u64,
+        datasets_total: numbers.total as u64,
+        items_done: running.map_or(0, |beat| beat.items),
+        items_total: running.map_or(0, |beat| beat.total),
+        cores: newest
+            .and_then(|attempt| attempt.started.as_ref())
+            .map_or_else(Vec::new, |started| started.cores.clone()),
+        stderr: newest.map_or_else(Vec::new, |attempt| {
+            tail(&attempt.stderr_log(), STDERR_LINES)
+        }),
+        attempts: attempts
+            .iter()
+            .map(|attempt| attempt_view(attempt, &parts, budget, newest))
+            .collect(),
+    })
+}
+
+fn outcome_view(outcome: &Outcome, numbers: Numbers) -> OutcomeView {
+    OutcomeView {
+        kind: outcome.kind().to_owned(),
+        sentence: sentence(outcome, numbers),
+        succeeded: outcome.succeeded(),
+        charged: outcome.charged(),
+    }
+}
+
+fn attempt_view(
+    attempt: &Attempt,
+    parts: &[Part],
+    budget: f64,
+    newest: Option<&Attempt>,
+) -> AttemptView {
+    let numbers = Numbers::of(Some(attempt), parts, budget);
+    let terminal = attempt.terminal.as_ref();
+    let so_far = || Heartbeat::read(&attempt.dir).map_or(0.0, |beat| beat.elapsed_seconds);
+    AttemptView {
+        id: attempt.id.to_string(),
+        started_utc: attempt
+            .started
+            .as_ref()
+            .map(|started| started.started_utc.clone()),
+        ended_utc: terminal.map(|terminal| terminal.ended_utc.clone()),
+        seconds: terminal.map_or_else(so_far, |terminal| terminal.wall_seconds),
+        outcome: terminal.map(|terminal| outcome_view(&terminal.outcome, numbers)),
+        counts: newest.is_some_and(|newest| newest.id == attempt.id),
+    }
+}
+
+fn describe(
+    state: MethodState,
+    outcome: Option<&Outcome>,
+    numbers: Numbers,
+    beat: Option<&Heartbeat>,
+    parts: &[Part],
+) -> String {
+    match (state, outcome, beat) {
+        (_, Some(outcome), _) => sentence(outcome, numbers),
+        (MethodState::Queued, ..) => "waits for its turn".into(),
+        (MethodState::Running, _, None) => "has started".into(),
+        (MethodState::Running, _, Some(beat)) => format!(
+            "at {} of {}: {} of {} items of dataset {} of {}",
+            seconds(beat.elapsed_seconds),
+            seconds(numbers.budget_seconds),
+            beat.items,
+            beat.total,
+            datasets(parts.get(..=beat.part as usize).unwrap_or_default()),
+            numbers.total,
+        ),
+        (MethodState::Ended, None, _) => "has no result: it was not run to an end".into(),
+    }
+}
+
+/// The newest bundle of a run.
+fn bundle_view(run_dir: &Path) -> Option<BundleView> {
+    let link = std::fs::read_link(RunDir::new(run_dir).bundle_link()).ok()?;
+    let number = link.file_name()?.to_str()?.to_owned();
+    let path = bundle_dir(run_dir, &number)?;
+    let index = read(&regular::read(&path.join(BUNDLE_FILE)).ok()?).ok()?;
+    let payload = index.get("payload").and_then(Value::as_str)?;
+    let page = format!("{}.html", payload.strip_suffix(".json")?);
+    let files = files_below(&path);
+    Some(BundleView {
+        page: Some(page).filter(|page| files.iter().any(|file| file.path == *page)),
+        path: path.display().to_string(),
+        number,
+        files,
+    })
+}
+
+/// Where the bundle of a number lies.
+pub fn bundle_dir(run_dir: &Path, number: &str) -> Option<PathBuf> {
+    let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| RunDir::new(run_dir).merged_dir().join(number))
+}
+
+/// The regular files below a directory, without following links, in order of their paths.
+fn files_below(root: &Path) -> Vec<FileView> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(root.join(&folder));
+        for entry in entries.into_iter().flatten().flatten() {
+            let path = folder.join(entry.file_name());
+            let Ok(found) = entry.metadata() else {
+                continue;
+            };
+            if found.is_dir() {
+                folders.push(path);
+            } else if found.is_file()
+                && files.len() < MOST_FILES
+                && let Some(path) = path.to_str()
+            {
+                files.push(FileView {
+                    path: path.to_owned(),
+                    bytes: found.len(),
+                });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+/// The machine, with the cores a daemon gives out and those that are free.
+pub fn machine_view(cores: &[usize], free: Vec<usize>) -> MachineView {
+    let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let memory = text("/proc/meminfo");
+    let kilobytes = |name: &str| {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+        number.map_or(0, |kilobytes: u64| kilobytes << 10)
+    };
+    let mut load = text("/proc/loadavg")
+        .split(' ')
+        .map(|number| number.parse().unwrap_or(0.0))
+        .collect::<Vec<f64>>()
+        .into_iter();
+    let mut next = || load.next().unwrap_or(0.0);
+    MachineView {
+        host: plain(&host::machine().host),
+        cores: cores.to_vec(),
+        free_cores: free,
+        load: [next(), next(), next()],
+        memory_total_bytes: kilobytes("MemTotal:"),
+        memory_available_bytes: kilobytes("MemAvailable:"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_memory() {
+        let machine = machine_view(&[0, 1], vec![1]);
+        assert!(machine.memory_total_bytes > machine.memory_available_bytes);
+        assert!(machine.memory_available_bytes > 1 << 20);
+        assert_eq!(machine.free_cores, [1]);
+    }
+
+    #[test]
+    fn files_are_listed_without_following_links() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("b/c")).unwrap();
+        std::fs::write(folder.path().join("b/c/d"), "123").unwrap();
+        std::fs::write(folder.path().join("a"), "").unwrap();
+        std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
+        let files = files_below(folder.path());
+        let found: Vec<(&str, u64)> = files
+            .iter()
+            .map(|file| (file.path.as_str(), file.bytes))
+            .collect();
+        assert_eq!(found, [("a", 0), ("b/c/d", 3)]);
+    }
+
+    #[test]
+    fn a_bundle_is_named_by_digits_alone() {
+        let run = Path::new("/run");
+        assert_eq!(
+            bundle_dir(run, "0001"),
+            Some(PathBuf::from("/run/merged/0001"))
+        );
+        for bad in ["", "..", "0001/..", "a"] {
+            assert_eq!(bundle_dir(run, bad), None);
+        }
+    }
+}
