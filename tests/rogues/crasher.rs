@@ -1,4 +1,5 @@
 //! Dies of SIGSEGV, after as many datasets as its argument says.
+//! Honest report: `signal(11)`; the datasets finished before count.
 
 use nix::sys::signal::{Signal, raise};
 use proctor_tests::talk::{Talk, datasets_first};

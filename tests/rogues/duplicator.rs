@@ -1,4 +1,5 @@
 //! Sends its first batch of scores twice.
+//! Honest report: `protocol_error`, the repetition; no score.
 
 use proctor_tests::talk::{Talk, sleep_for_ever};
 

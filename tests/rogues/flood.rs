@@ -1,4 +1,5 @@
 //! Writes one line that never ends.
+//! Honest report: `protocol_error`, the line that is too long; no score.
 
 use proctor_tests::talk::{Talk, say_raw};
 

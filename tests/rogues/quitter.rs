@@ -1,4 +1,5 @@
 //! Exits with code 0 in the middle of a dataset, after as many whole ones as its argument says.
+//! Honest report: `incomplete`, with the datasets finished before.
 
 use proctor_tests::talk::{Talk, datasets_first};
 

@@ -1,6 +1,7 @@
 //! Scores everything correctly and writes down all it can see: what it received, its arguments, environment, working
 //! directory, open descriptors and process status. It writes to stderr, the one place
 //! that outlives every kind of room.
+//! Honest report: `completed`, a score for everything.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
 //! Cannot score its first dataset, says so, and scores the others.
+//! Honest report: `dataset_errors`, 1 of 3, with its own words; the others count.
 
 use proctor_tests::talk::{Talk, say};
 use proctor_wire::FromWorker;

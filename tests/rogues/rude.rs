@@ -1,4 +1,5 @@
 //! Skips the greeting: its first line is a batch of scores.
+//! Honest report: `protocol_error`, no hello; no score.
 
 use proctor_tests::talk::{Talk, say_raw, sleep_for_ever};
 

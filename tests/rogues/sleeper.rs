@@ -1,4 +1,5 @@
 //! Sleeps for ever, after as many datasets as its argument says.
+//! Honest report: `timeout`; the datasets finished before count.
 
 use proctor_tests::talk::{Talk, datasets_first, sleep_for_ever};
 

@@ -83,6 +83,20 @@ impl Bundle {
         format!("{kind}({detail})")
     }
 
+    /// The score files of a method, by display name; each under what precedes the method's id in its name.
+    pub fn score_files(&self, name: &str) -> std::collections::BTreeMap<String, Vec<u8>> {
+        let id = format!("_{}_", &self.id_of(name)[..20]);
+        let folder = self.dir.join("scores");
+        // A bundle without any score has no such folder.
+        if !folder.exists() {
+            return std::collections::BTreeMap::new();
+        }
+        super::tree(&folder)
+            .into_iter()
+            .filter_map(|(file, bytes)| Some((file.split_once(&id)?.0.to_owned(), bytes)))
+            .collect()
+    }
+
     /// Names of the datasets a method has finite scores on.
     pub fn scored(&self, name: &str) -> Vec<&str> {
         let mut names: Vec<_> = self
