@@ -3,6 +3,7 @@
 use super::public;
 use crate::error::Error;
 use crate::render::sentence::Numbers;
+use crate::rundir::ancestry::{Ancestry, Inherited, Reason};
 use crate::rundir::plan::{Plan, not_applicable, parts};
 use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal, count};
 use crate::rundir::scores::read_scores;
@@ -43,8 +44,9 @@ impl<'a> MethodRecord<'a> {
                 }));
             }
         }
+        let newest_session = run.sessions()?.last().map_or(0, |session| session.number);
         Ok(Self {
-            outcome: outcome(plan, method, &attempts),
+            outcome: outcome(plan, method, &attempts, newest_session),
             parts: parts(&plan.protocol, method),
             method,
             attempts,
@@ -54,6 +56,18 @@ impl<'a> MethodRecord<'a> {
     /// The attempt that counts.
     pub fn counting(&self) -> Option<&Attempt> {
         state::counting(&self.attempts)
+    }
+
+    /// The terminal records of the attempts that the result rests on: the one that counts, and those it inherits from.
+    pub fn contributing(&self) -> impl Iterator<Item = &Terminal> {
+        let counting = self.counting();
+        let inherited = counting.map_or(&[][..], Attempt::inherited);
+        let rests_on = move |attempt: &&Attempt| {
+            counting.is_some_and(|counting| counting.id == attempt.id)
+                || inherited.iter().any(|one| one.from == attempt.id)
+        };
+        let resting = self.attempts.iter().filter(rests_on);
+        resting.filter_map(|attempt| attempt.terminal.as_ref())
     }
 
     fn terminal(&self) -> Option<&Terminal> {
@@ -219,7 +233,42 @@ impl<'a> MethodRecord<'a> {
                 entry.insert(key, value);
             }
         }
+        if self.attempts.len() > 1 {
+            entry.insert(
+                "earlier_seconds",
+                attempt.map_or(0.0, Attempt::earlier_seconds),
+            );
+            entry.insert("history", self.history());
+        }
         public::object(&entry)
+    }
+
+    /// Every attempt in short, oldest first: a method with one clean attempt must be told from one with three.
+    fn history(&self) -> Vec<Value> {
+        let counts = self.counting().map(|attempt| &attempt.id);
+        let entry = |attempt: &Attempt| {
+            let started = attempt.started.as_ref();
+            let counting = counts == Some(&attempt.id);
+            let terminal = attempt.terminal.as_ref();
+            let outcome = match (terminal, started) {
+                (Some(terminal), _) => terminal.outcome.clone(),
+                (None, None) => Outcome::Infrastructure("no worker was started".into()),
+                (None, Some(_)) if counting => self.outcome.clone(),
+                (None, Some(_)) => cut_off(),
+            };
+            object! {
+                "attempt" => attempt.id.to_string(),
+                "counts" => counting,
+                "reason" => started.map(|started| started.ancestry.reason.name()),
+                "started_utc" => started.map(|started| started.started_utc.as_str()),
+                "outcome" => outcome.to_value(),
+                "wall_seconds" => terminal.map(|terminal| terminal.wall_seconds),
+                "earlier_seconds" => attempt.earlier_seconds(),
+                "inherited" => attempt.inherited().len(),
+                "checkpoints" => attempt.checkpoints.len(),
+            }
+        };
+        self.attempts.iter().map(entry).collect()
     }
 }
 
@@ -290,8 +339,13 @@ fn worker_error(which: &str, said: &str) -> String {
     }
 }
 
+/// How an attempt ended whose supervisor did not live to say it.
+fn cut_off() -> Outcome {
+    Outcome::Infrastructure("supervisor lost".into())
+}
+
 /// How a method ended, by the newest attempt that started.
-fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt]) -> Outcome {
+fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt], newest_session: u32) -> Outcome {
     if let Some(reason) = not_applicable(&plan.protocol, method) {
         return Outcome::NotApplicable(reason);
     }
@@ -299,6 +353,8 @@ fn outcome(plan: &Plan, method: &Method, attempts: &[Attempt]) -> Outcome {
         None => Outcome::Infrastructure("not started".into()),
         Some(attempt) => match &attempt.terminal {
             Some(terminal) => terminal.outcome.clone(),
+            // A later session began only when nothing of this one ran any more.
+            None if attempt.id.submission < newest_session => cut_off(),
             None => Outcome::Infrastructure(
                 "the attempt has no terminal record: it goes on, or its supervisor was lost".into(),
             ),
@@ -316,6 +372,7 @@ pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
             "host" => started.host.as_str(),
             "cores" => started.cores.clone(),
             "budget_seconds" => started.budget_seconds,
+            "ancestry" => ancestry_evidence(&started.ancestry),
         }
     });
     let checkpoints = attempt.checkpoints.iter().map(checkpoint_evidence);
@@ -334,6 +391,22 @@ pub fn attempt_evidence(attempt: &Attempt, counts: bool, budget: f64) -> Value {
     })
 }
 
+/// What an attempt has from those before it; nothing is said of a first one.
+fn ancestry_evidence(ancestry: &Ancestry) -> Option<Value> {
+    let inherited = |one: &Inherited| {
+        let mut entry = checkpoint_evidence(&one.checkpoint);
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert("attempt", one.from.to_string());
+        }
+        entry
+    };
+    let mut value = ancestry.to_value();
+    let object = value.as_object_mut()?;
+    let inherited: Vec<Value> = ancestry.inherited.iter().map(inherited).collect();
+    object.insert("inherited", inherited);
+    (ancestry.reason != Reason::First).then_some(value)
+}
+
 fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
     let (items, sha256, error) = match &checkpoint.answer {
         Answer::Scored { items, sha256 } => (Some(count(*items)), Some(sha256.as_str()), None),
@@ -343,6 +416,7 @@ fn checkpoint_evidence(checkpoint: &Checkpoint) -> Value {
         "dataset" => checkpoint.part.dataset,
         "role" => checkpoint.part.role.name(),
         "elapsed_seconds" => checkpoint.elapsed_seconds,
+        "at_seconds" => checkpoint.at_seconds,
         "items" => items,
         "scores_sha256" => sha256,
         "error" => error,

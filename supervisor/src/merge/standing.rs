@@ -27,10 +27,13 @@ impl Standing {
         let mut withdrawn = false;
         if plan.policy.official {
             for record in methods {
-                let terminal = record
-                    .counting()
-                    .and_then(|attempt| attempt.terminal.as_ref());
-                let lost = terminal.map_or_else(Vec::new, |end| official::lost(&end.isolation));
+                let mut lost: Vec<String> = Vec::new();
+                for end in record.contributing() {
+                    let of_room = official::lost(&end.isolation);
+                    let new = of_room.into_iter().filter(|line| !lost.contains(line));
+                    let new: Vec<String> = new.collect();
+                    lost.extend(new);
+                }
                 withdrawn |= !lost.is_empty() && plan.policy.degraded.is_empty();
                 // What was known to be missing before is said once.
                 let known = |lost: &String| {

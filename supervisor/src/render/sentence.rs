@@ -14,7 +14,7 @@ pub struct Numbers {
     pub done: usize,
     /// Datasets asked for.
     pub total: usize,
-    /// Seconds from spawn to verdict.
+    /// Seconds from spawn to verdict, with what earlier attempts used of the budget.
     pub wall_seconds: f64,
     /// The budget.
     pub budget_seconds: f64,
@@ -27,7 +27,8 @@ impl Numbers {
         Self {
             done: attempt.map_or(0, |attempt| attempt.finished(parts)),
             total: datasets(parts),
-            wall_seconds: terminal.map_or(0.0, |terminal| terminal.wall_seconds),
+            wall_seconds: terminal.map_or(0.0, |terminal| terminal.wall_seconds)
+                + attempt.map_or(0.0, Attempt::earlier_seconds),
             budget_seconds,
         }
     }

@@ -203,3 +203,6 @@ fn fruitless(attempts: &[Attempt]) -> u32 {
     }
     count
 }
+
+#[cfg(test)]
+mod tests;

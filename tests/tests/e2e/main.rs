@@ -22,5 +22,7 @@ mod official;
 mod places;
 mod refusals;
 mod reports;
+mod resume;
+mod resume_kills;
 mod rogues;
 mod rooms;

@@ -69,6 +69,40 @@ impl Record {
     }
 }
 
+/// What an attempt inherited, the attempt it names has in its own record.
+fn check_inherited(record: &Record, records: &[Record]) -> Result<(), Finding> {
+    const FIELDS: [&str; 6] = [
+        "dataset",
+        "role",
+        "elapsed_seconds",
+        "items",
+        "scores_sha256",
+        "error",
+    ];
+    let inherited = record.field(&["started", "ancestry", "inherited"]);
+    for one in inherited.as_array().unwrap_or_default() {
+        let from = get(one, &["attempt"]).as_str();
+        let mut older = records.iter().filter(|other| {
+            other.field(&["attempt"]).as_str() == from && other.place() < record.place()
+        });
+        let same = |other: &Value| {
+            FIELDS
+                .iter()
+                .all(|field| get(other, &[field]) == get(one, &[field]))
+        };
+        let stands = older.any(|other| {
+            let checkpoints = other.field(&["checkpoints"]).as_array();
+            checkpoints.unwrap_or_default().iter().any(same)
+        });
+        if !stands {
+            let from = from.unwrap_or("no attempt");
+            let problem = format!("holds a checkpoint that the record of {from} does not have");
+            return Err(record.finding("started.ancestry.inherited", &problem));
+        }
+    }
+    Ok(())
+}
+
 fn get<'a>(mut value: &'a Value, path: &[&str]) -> &'a Value {
     for key in path {
         value = value.get(key).unwrap_or(&Value::Null);
@@ -274,6 +308,8 @@ impl Judged<'_> {
             )?;
         }
         self.check_started(record)?;
+        check_inherited(record, records)?;
+        self.check_history(records, &place)?;
         if record.field(&["terminal"]).is_null() {
             if get(entry, &["charged"]).as_bool() != Some(false) {
                 let problem = "must be false: the attempt that counts has no terminal record";
@@ -301,6 +337,52 @@ impl Judged<'_> {
         let promises = self.check_rows(record)?;
         let whole = self.has_score_files() && self.has_validation_files(&promises);
         Ok((whole, promises))
+    }
+
+    /// What the payload says of each attempt in short is what its record says.
+    fn check_history(
+        &self,
+        records: &[Record],
+        place: &impl Fn(&str) -> String,
+    ) -> Result<(), Finding> {
+        let entry = self.entry.map_or(&Value::Null, |(_, entry)| entry);
+        let Some(history) = get(entry, &["history"]).as_array() else {
+            return Ok(());
+        };
+        let named = |one: &Value| {
+            let id = get(one, &["attempt"]).as_str();
+            let mut records = records.iter();
+            records.find(|record| record.field(&["attempt"]).as_str() == id)
+        };
+        if history.len() != records.len() || history.iter().any(|one| named(one).is_none()) {
+            let problem = format!("is not of the records in evidence/attempts/{}", self.id);
+            return Err(Finding::new(RULE, place("history"), problem));
+        }
+        for (at, one) in history.iter().enumerate() {
+            let Some(record) = named(one) else { continue };
+            let mut fields = vec![
+                ("counts", record.field(&["counts"])),
+                ("wall_seconds", record.field(&["terminal", "wall_seconds"])),
+            ];
+            let outcome = record.field(&["terminal", "outcome"]);
+            if !outcome.is_null() {
+                fields.push(("outcome", outcome));
+            }
+            for (field, expected) in fields {
+                let found = get(one, &[field]);
+                if found != expected {
+                    let why = format!("{} says", record.shown);
+                    let expected = canonical(expected);
+                    return Err(Finding::differs(
+                        RULE,
+                        place(&format!("history[{at}].{field}")),
+                        (&expected, &why),
+                        &canonical(found),
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_started(&self, record: &Record) -> Result<(), Finding> {
@@ -358,8 +440,9 @@ impl Judged<'_> {
 
     /// Every dataset with scores has its checkpoint, with its seconds. Gives what the checkpoints say of score files.
     fn check_rows(&self, record: &Record) -> Result<Vec<Promise>, Finding> {
-        let checkpoints = record.field(&["checkpoints"]).as_array();
-        let checkpoints = checkpoints.unwrap_or_default();
+        let list = |path: &[&str]| record.field(path).as_array().unwrap_or_default();
+        let inherited = list(&["started", "ancestry", "inherited"]).iter();
+        let checkpoints = inherited.chain(list(&["checkpoints"]));
         let datasets = self.protocol.datasets();
         let mut tests: HashMap<&str, &Value> = HashMap::new();
         let mut promises = Vec::new();

@@ -7,6 +7,7 @@ use super::{metric_title, page, score, seconds, short};
 use crate::bundle::Artifact;
 use crate::bundle::document::Document;
 use crate::canonical::{Value, canonical, pretty};
+use crate::outcome::Outcome;
 use crate::report::Row;
 
 pub(in crate::bundle) fn details_page(document: &Document, stem: &str) -> String {
@@ -147,12 +148,55 @@ fn method_details(document: &Document, method: &Summary<'_>) -> Markup {
                     @if let Some(wall) = method.wall_seconds { dt { "wall time" } dd { (seconds(wall)) } }
                     @if let Some(budget) = method.budget_seconds { dt { "budget" } dd { (seconds(budget)) } }
                 }
+                @if let Some(history) = method.supervised.and_then(|entry| entry.get("history")?.as_array()) {
+                    (attempts(history))
+                }
                 @if let Some(supervised) = method.supervised {
                     h3 { "How it was supervised" }
                     (json(Some(&Value::Object(supervised.clone()))))
                 }
                 h3 { "Configuration" }
                 (json(configuration))
+            }
+        }
+    }
+}
+
+/// The attempts of a method that has more than one, oldest first.
+fn attempts(history: &[Value]) -> Markup {
+    let number = |one: &Value, key: &str| one.get(key).and_then(Value::as_number);
+    let text = |one: &Value, key: &str| {
+        let text = one.get(key).and_then(Value::as_str);
+        text.unwrap_or("-").to_owned()
+    };
+    let outcome = |one: &Value| {
+        let outcome = one.get("outcome").and_then(Outcome::from_value);
+        outcome.map_or_else(|| "-".to_owned(), |outcome| outcome.to_string())
+    };
+    html! {
+        h3 { "Attempts" }
+        div.wide {
+            table {
+                thead { tr {
+                    th { "Attempt" } th { "Why" } th { "Started" } th { "Outcome" } th.number { "Time" }
+                    th.number { "Budget used before" } th.number { "Answers kept" } th.number { "Answers of its own" }
+                    th { "Counts" }
+                } }
+                tbody {
+                    @for one in history {
+                        tr {
+                            td { (text(one, "attempt")) }
+                            td { (text(one, "reason")) }
+                            td { (text(one, "started_utc")) }
+                            td { (outcome(one)) }
+                            td.number { @match number(one, "wall_seconds") { Some(wall) => (seconds(wall)), None => "-" } }
+                            td.number { (seconds(number(one, "earlier_seconds").unwrap_or(0.0))) }
+                            td.number { (number(one, "inherited").unwrap_or(0.0)) }
+                            td.number { (number(one, "checkpoints").unwrap_or(0.0)) }
+                            td { @if one.get("counts").and_then(Value::as_bool) == Some(true) { "yes" } @else { "no" } }
+                        }
+                    }
+                }
             }
         }
     }

@@ -130,6 +130,10 @@ fn summary<'a>(row: &'a Row, counts: &Counts<'a>, supervised: Option<&'a Object>
         Some(outcome) => of_outcome(outcome, &summary),
         None => of_rows(counts, &summary),
     };
+    if let Some(attempts) = number("attempts").filter(|attempts| *attempts > 1.0) {
+        let attempts = format!(" The newest of {attempts} attempts counts.");
+        summary.sentence.push_str(&attempts);
+    }
     let leaked = supervised
         .and_then(|entry| entry.get("facts")?.get("leaked_processes"))
         .and_then(Value::as_int);
