@@ -78,6 +78,9 @@ pub struct Facts {
     pub kill_delay_seconds: Option<f64>,
     /// Why the scratch directory could not be removed, if it could not.
     pub scratch_left: Option<String>,
+    /// Whether the room's own file system had no space left when the worker had ended by itself; `None` when it has none
+    /// of its own, or when the room was killed.
+    pub scratch_full: Option<bool>,
     /// How often the kernel killed a process of the room for memory; `None` when nothing counts that.
     pub memory_kills: Option<u64>,
     /// How often a new process was refused because of the limit; `None` when nothing counts that.
@@ -116,6 +119,7 @@ impl Facts {
             "emptying_seconds" => self.emptying_seconds,
             "kill_delay_seconds" => self.kill_delay_seconds.map_or(Value::Null, Value::Float),
             "scratch_left" => self.scratch_left.as_deref().map_or(Value::Null, Value::from),
+            "scratch_full" => self.scratch_full.map_or(Value::Null, Value::from),
             "memory_kills" => self.memory_kills.map_or(Value::Null, count),
             "refused_processes" => self.refused_processes.map_or(Value::Null, count),
         }

@@ -65,6 +65,7 @@ pub(super) fn converse(
         stage_gone: false,
         settling_since: None,
         left: None,
+        scratch_full: None,
         killed_at: None,
         leaked_pipe: false,
         freezing: false,
@@ -102,6 +103,8 @@ struct Shell<'a> {
     settling_since: Option<u64>,
     /// The stage's count of processes left and their CPU time; what it does not know is `None`.
     left: Option<(Option<u32>, Option<u64>)>,
+    /// Whether the room's own file system was full when the worker had ended.
+    scratch_full: Option<bool>,
     killed_at: Option<u64>,
     leaked_pipe: bool,
     /// The room was asked to stand still, and has not been told to go on.
@@ -159,6 +162,9 @@ impl Shell<'_> {
             let now = monotonic_ns();
             self.hear();
             self.stand_still();
+            if let Some(bytes) = self.room.overrun() {
+                self.event(Event::Overrun(bytes));
+            }
             while let Some(action) = self.machine.next(now) {
                 match action {
                     Action::Open(dataset) => return Next::Open(dataset),
@@ -281,8 +287,13 @@ impl Shell<'_> {
                     self.last_words(at);
                     self.machine.event(Event::Ended(wait_status(status)), at);
                 }
-                Heard::Report(Report::Left { processes, cpu_ns }) => {
+                Heard::Report(Report::Left {
+                    processes,
+                    cpu_ns,
+                    full,
+                }) => {
                     self.left = Some((processes, cpu_ns));
+                    self.scratch_full = full;
                 }
                 Heard::Report(Report::Frozen(all)) => {
                     if self.freezing && self.control.pause_asked() {

@@ -120,8 +120,12 @@ impl Confined {
         let disk = match (spec.limits.scratch_bytes, &self.view) {
             (None, _) => Guard::Off,
             (Some(_), Some(_)) => Guard::Enforced("tmpfs of a size".into()),
+            // Nothing outside the directory can be written then, so watching it is enough.
+            (Some(_), None) if self.ruleset.is_some() => {
+                Guard::Enforced("polling, and RLIMIT_FSIZE for each file".into())
+            }
             (Some(bytes), None) => Guard::Unavailable(format!(
-                "without a mount namespace only each file by itself is limited, to {bytes} bytes"
+                "the worker can write elsewhere too; only each file by itself is limited, to {bytes} bytes"
             )),
         };
         if let Some(bytes) = spec.limits.scratch_bytes {

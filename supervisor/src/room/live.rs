@@ -21,6 +21,7 @@ use super::scratch::Scratch;
 use super::slots::Counts;
 use super::sys::{self, Received};
 use super::talk::{CGROUP_FD, MAX_REPORT, Order, Report, Word};
+use super::usage::Usage;
 use super::{Isolation, Kernel, RoomSpec, Rung, isolation, probe};
 
 /// How long the processes of a control group may take to stand still; a process that waits for a disk stands still only
@@ -71,6 +72,8 @@ pub(crate) struct Room {
     scratch: Scratch,
     worker: Option<i32>,
     said_empty: bool,
+    /// Watches the scratch directory where it has no size of its own.
+    usage: Option<Usage>,
     /// What the guardian left was adopted by this process and is gone.
     swept: bool,
     /// Held until the room is empty.
@@ -228,6 +231,12 @@ impl Room {
             })
             .map_err(|error| RoomError(error.to_string()))?;
         adopted::register(child.pid);
+        // Where no thread can be had, each file still has its limit.
+        let usage = spec
+            .limits
+            .scratch_bytes
+            .filter(|_| order_has_no_view)
+            .and_then(|bytes| Usage::watch(scratch.path().to_owned(), bytes).ok());
         let guards = std::mem::take(&mut confined.guards);
         let planned = isolation::planned(rung, user_namespace, guards);
         Ok(Self {
@@ -249,6 +258,7 @@ impl Room {
             scratch,
             worker: None,
             said_empty: false,
+            usage,
             swept: false,
             confined,
             _adopting: adopting,
@@ -299,6 +309,11 @@ impl Room {
         }
     }
 
+    /// The bytes in the scratch directory, once they were seen to be more than allowed.
+    pub(crate) fn overrun(&self) -> Option<u64> {
+        self.usage.as_ref()?.overrun()
+    }
+
     /// Asks the worker to leave: SIGTERM to its process group.
     pub(crate) fn terminate(&self) {
         let _ = sys::send(self.control.as_fd(), Word::Terminate.encode());
@@ -343,6 +358,7 @@ impl Room {
 
     /// Waits until the room that was killed is empty, as long as the kernel's patience lasts, and takes it down.
     pub(crate) fn close(&mut self) -> Closed {
+        self.usage = None;
         let bound = self.kernel.patience();
         let end = Instant::now() + bound;
         let guardian = !self.rung.has_pid_namespace();

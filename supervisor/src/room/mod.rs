@@ -24,6 +24,7 @@ pub mod stage;
 mod sys;
 mod talk;
 mod trees;
+mod usage;
 mod user;
 mod view;
 

@@ -73,16 +73,18 @@ impl Scratch {
 fn remove_elsewhere(path: PathBuf, kernel: &'static dyn Kernel) -> io::Result<()> {
     let bound = kernel.removal();
     let (done, removed) = mpsc::sync_channel(1);
-    std::thread::Builder::new()
+    let remover = std::thread::Builder::new()
         .name("remover".into())
         .spawn(move || {
             let _ = done.send(kernel.removes(&path, bound));
         })?;
     // The walk keeps the bound by itself unless a single call does not come back.
-    removed.recv_timeout(bound + ANSWER).unwrap_or_else(|_| {
+    let Ok(removed) = removed.recv_timeout(bound + ANSWER) else {
         let error = "the file system does not answer";
-        Err(io::Error::new(io::ErrorKind::TimedOut, error))
-    })
+        return Err(io::Error::new(io::ErrorKind::TimedOut, error));
+    };
+    let _ = remover.join();
+    removed
 }
 
 /// Removes a directory with everything in it, within `bound`. Symbolic links in it are removed, never followed.

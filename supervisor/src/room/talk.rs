@@ -242,6 +242,8 @@ pub(crate) enum Report {
     Left {
         processes: Option<u32>,
         cpu_ns: Option<u64>,
+        /// Whether the room's own file system had no space left; `None` when it has none of its own.
+        full: Option<bool>,
     },
     /// The guardian has no child left.
     Empty,
@@ -282,9 +284,18 @@ impl Report {
                 format!("X{}", reason.chars().take(500).collect::<String>())
             }
             Self::Ended { status, at } => format!("E{status} {at}"),
-            Self::Left { processes, cpu_ns } => {
+            Self::Left {
+                processes,
+                cpu_ns,
+                full,
+            } => {
                 let known = |number: Option<u64>| number.map_or("?".to_owned(), |n| n.to_string());
-                format!("L{} {}", known(processes.map(u64::from)), known(*cpu_ns))
+                format!(
+                    "L{} {} {}",
+                    known(processes.map(u64::from)),
+                    known(*cpu_ns),
+                    known(full.map(u64::from))
+                )
             }
             Self::Empty => "0".to_owned(),
             Self::Frozen(all) => format!("P{}", u8::from(*all)),
@@ -331,7 +342,8 @@ impl Report {
                 }
             }
             b'L' => {
-                let (processes, cpu_ns) = rest.split_once(' ')?;
+                let (processes, rest) = rest.split_once(' ')?;
+                let (cpu_ns, full) = rest.split_once(' ')?;
                 let known = |text: &str| match text {
                     "?" => Some(None),
                     number => number.parse::<u64>().ok().map(Some),
@@ -342,6 +354,7 @@ impl Report {
                         None => None,
                     },
                     cpu_ns: known(cpu_ns)?,
+                    full: known(full)?.map(|number| number > 0),
                 }
             }
             b'0' => Self::Empty,
@@ -476,10 +489,12 @@ mod tests {
             Report::Left {
                 processes: Some(3),
                 cpu_ns: Some(9),
+                full: Some(true),
             },
             Report::Left {
                 processes: None,
                 cpu_ns: None,
+                full: None,
             },
             Report::Empty,
             Report::Frozen(true),

@@ -460,7 +460,9 @@ pub(crate) fn many_attempts(arguments: &[String]) {
         let descriptors = fs::read_dir("/proc/self/fd").unwrap().count();
         let threads = fs::read_dir("/proc/self/task").unwrap().count();
         let files = fs::read_dir(directory).unwrap().count();
-        (children, descriptors, threads, files, groups())
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mounts = mounts.lines().count();
+        (children, descriptors, threads, files, mounts, groups())
     };
     let once = || {
         let spec = driver::spec(Some(rung), "noop", directory);

@@ -234,7 +234,8 @@ fn masked() {
         };
         let (line, told, targets, case) = run(json!(["mount namespace", "network namespace"]));
         assert_eq!(guard(&line, "file_system")["by"], "landlock", "{case}");
-        assert_eq!(guard(&line, "disk")["state"], "unavailable", "{case}");
+        let polled = guard(&line, "disk")["by"].as_str().unwrap();
+        assert!(polled.starts_with("polling"), "{case}");
         let by = guard(&line, "network")["by"].as_str().unwrap();
         assert!(by.starts_with("seccomp"), "{case}");
         assert!(told["tcp"].is_string(), "{case}");
@@ -342,20 +343,56 @@ fn disk() {
     everywhere(|user, rung| {
         let (line, told) = one(user, rung, "fill-many", &options);
         let case = format!("{rung} as {user:?}: {line} {told}");
-        if guard(&line, "disk")["state"] == "enforced" {
+        let sized = guard(&line, "disk")["by"] == "tmpfs of a size";
+        if sized {
             let written = told["written"].as_u64().unwrap();
             assert!((limit / 2..=limit).contains(&written), "{case}");
             assert!(
                 told["error"].as_str().unwrap().contains("No space"),
                 "{case}"
             );
+            // A correct worker that filled its disk is a correct worker, and the fact stands beside it.
+            assert_eq!(line["facts"]["scratch_full"], true, "{case}");
+            let (line, _) = one(user, rung, "fill-and-fail", &options);
+            assert_eq!(line["outcome"], "exit(1)", "{case}");
+            assert_eq!(line["facts"]["scratch_full"], true, "{case}");
+            let (line, _) = one(user, rung, "look", &options);
+            assert_eq!(line["facts"]["scratch_full"], false, "{case}");
+        } else {
+            assert_eq!(line["facts"]["scratch_full"], Value::Null, "{case}");
         }
+        polled(user, rung, limit, sized);
         let (line, _) = one(user, rung, "fill-one", &options);
         let outcome = line["outcome"].as_str().unwrap();
         // The limit of each file is there on every machine.
         let expected = format!("resource_limit(disk: a file of more than {limit} bytes)");
         assert_eq!(outcome, expected, "{rung} as {user:?}: {line}");
     });
+}
+
+/// Without a size of its own the directory is watched.
+fn polled(user: User, rung: Rung, limit: u64, mask: bool) {
+    let masked = if mask {
+        json!(["mount namespace"])
+    } else {
+        json!([])
+    };
+    let options = json!({ "scratch": limit, "mask": masked });
+    let (lines, _, _) = drive_with(user, rung, 20_000, 0, &["fill-slowly"], &options);
+    let line = &lines[0];
+    let case = format!("{rung} as {user:?}: {line}");
+    assert_eq!(
+        guard(line, "disk")["by"],
+        "polling, and RLIMIT_FSIZE for each file",
+        "{case}"
+    );
+    let outcome = line["outcome"].as_str().unwrap();
+    let found = outcome
+        .strip_prefix("resource_limit(disk: ")
+        .and_then(|rest| rest.strip_suffix(" bytes in the scratch directory, seen by polling)"))
+        .and_then(|number| number.parse::<u64>().ok())
+        .unwrap_or_else(|| panic!("{case}"));
+    assert!((limit..=200 * 256 << 10).contains(&found), "{case}");
 }
 
 fn output() {

@@ -203,6 +203,17 @@ pub(crate) fn main(name: &str) {
             crate::rogue::fill(false);
             good(usize::MAX);
         }
+        "fill-and-fail" => {
+            crate::rogue::fill(false);
+            std::process::exit(1);
+        }
+        "fill-slowly" => {
+            for number in 0..200 {
+                std::fs::write(format!("slow-{number}"), vec![1; 256 << 10]).unwrap();
+                sleep(Duration::from_millis(20));
+            }
+            forever();
+        }
         "fill-one" => {
             crate::rogue::fill(true);
             good(usize::MAX);

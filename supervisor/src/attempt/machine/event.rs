@@ -20,6 +20,8 @@ pub(in crate::attempt) enum Event {
     NotExecutable(String),
     /// Our side failed.
     OurFailure(String),
+    /// So many bytes were found in the scratch directory, which is more than allowed.
+    Overrun(u64),
     /// Somebody asked to stop.
     Stop(Stop),
     /// The worker itself ended, at the time of this event.

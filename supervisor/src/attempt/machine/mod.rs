@@ -219,6 +219,11 @@ impl Machine {
                     self.end(Outcome::Infrastructure(reason), now);
                 }
             }
+            Event::Overrun(bytes) => {
+                let which =
+                    format!("disk: {bytes} bytes in the scratch directory, seen by polling");
+                self.end(Outcome::ResourceLimit(which), now);
+            }
             Event::Stop(stop) => self.stop(stop, now),
             Event::Ended(status) => self.ended(status, now),
         }

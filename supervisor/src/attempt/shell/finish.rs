@@ -69,6 +69,7 @@ impl Shell<'_> {
                 emptying_seconds: seconds(running(emptied_at).saturating_sub(verdict_at)),
                 kill_delay_seconds: kill_delay,
                 scratch_left,
+                scratch_full: self.scratch_full,
                 memory_kills: counts.memory_kills,
                 refused_processes: counts.refused_processes,
             },

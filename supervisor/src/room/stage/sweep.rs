@@ -142,8 +142,16 @@ impl Watch<'_> {
                 Left::Somebody => None,
             },
             cpu_ns: cpu_ns(),
+            full: self.full(),
         });
         Some(left)
+    }
+
+    /// Whether the file system of the scratch directory is full, where it is the room's own.
+    fn full(&self) -> Option<bool> {
+        self.order.view.as_ref()?;
+        let found = nix::sys::statvfs::statvfs(&self.order.scratch).ok()?;
+        Some(found.blocks_free() == 0 || found.files_free() == 0)
     }
 
     /// Living processes of the room, the stage left out. Only the kernel's word that there is no child makes it nobody
