@@ -6,6 +6,8 @@ pub mod cli;
 pub mod command;
 pub mod daemon;
 pub mod error;
+#[cfg(test)]
+mod faults;
 pub mod measure;
 pub mod merge;
 pub mod render;

@@ -17,6 +17,9 @@ pub use control::{Control, Stop};
 pub use ending::{Ending, Facts, Pause, WaitStatus};
 pub use exam::{Exam, Progress};
 
+#[cfg(test)]
+pub(crate) use stderr_log::StderrLog;
+
 use crate::room::{Isolation, Room, RoomSpec, best_rung};
 
 /// Runs one attempt: makes the room, puts the questions, empties the room, gives the verdict. Blocks until the room is

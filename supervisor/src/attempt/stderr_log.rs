@@ -1,13 +1,14 @@
 //! The worker's standard error: its beginning and its end are kept, what lies between is counted.
 
-use std::fs::File;
+use crate::rundir::disk::Out;
+use crate::rundir::durable::create_anew;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// A log that keeps the first and the last half of its cap.
 #[derive(Debug)]
-pub(super) struct StderrLog {
-    file: File,
+pub(crate) struct StderrLog {
+    file: Out,
     half: usize,
     head_left: usize,
     tail: Vec<u8>,
@@ -17,10 +18,10 @@ pub(super) struct StderrLog {
 
 impl StderrLog {
     /// A new log file with this cap in bytes.
-    pub(super) fn create(path: &Path, cap: u64) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, cap: u64) -> io::Result<Self> {
         let half = usize::try_from(cap / 2).unwrap_or(usize::MAX / 4);
         Ok(Self {
-            file: File::create(path)?,
+            file: create_anew(path, 0o644)?,
             half,
             head_left: half,
             tail: Vec::new(),
@@ -30,12 +31,12 @@ impl StderrLog {
     }
 
     /// Bytes taken in.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// Takes in bytes.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(self.head_left));
         self.file.write_all(head)?;
@@ -51,13 +52,15 @@ impl StderrLog {
     }
 
     /// Writes the end, and a line that says what is missing. Gives back how many bytes were cut.
-    pub(super) fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.trim();
         let cut = self.tail_bytes - self.tail.len() as u64;
         if cut > 0 {
             write!(self.file, "\n[{cut} bytes cut]\n")?;
         }
         self.file.write_all(&self.tail)?;
+        // What the terminal record speaks of must be there before it.
+        self.file.sync()?;
         Ok(cut)
     }
 

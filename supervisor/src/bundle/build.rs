@@ -1,40 +1,52 @@
 //! Making a bundle directory.
 
 use super::{BUNDLE_FILE, INVENTORY_FILE};
+use crate::rundir::disk::{self, In, Out};
 use crate::rundir::durable::{self, At, DiskError, DiskResult};
-use crate::rundir::{Supervisor, regular};
 use proctor_protocol::bundle::{InventoryRow, inventory_root, inventory_value};
 use proctor_protocol::canonical::{Value, hex, pretty};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
-
-/// How the hidden directories of bundles under construction begin.
-const PREFIX: &str = ".bundle-";
-
-/// Takes away what merges that were killed left unfinished in a folder.
-fn sweep(folder: &Path) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let mark = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        if mark
-            .and_then(Supervisor::of_mark)
-            .is_some_and(|owner| owner.is_gone())
-        {
-            // Nobody reads it, so nothing is lost when it stays.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
 
 /// A bundle under construction, in a hidden directory beside its place. Dropped unfinished, it leaves nothing.
 #[derive(Debug)]
 pub struct Builder {
-    dir: TempDir,
+    dir: Hidden,
     rows: Vec<InventoryRow>,
+}
+
+/// The hidden directory; it goes away when it is dropped.
+#[derive(Debug)]
+struct Hidden {
+    path: PathBuf,
+}
+
+impl Hidden {
+    fn new(parent: &Path) -> DiskResult<Self> {
+        let path = durable::own_beside(&parent.join("bundle"));
+        disk::mkdir(&path).at("create a directory in", parent)?;
+        Ok(Self { path })
+    }
+
+    /// Puts it in place under another name.
+    fn publish(&mut self, target: &Path) -> DiskResult<()> {
+        let published = durable::publish_dir(&self.path, target);
+        // Also when its new name could not be synced: it is not under the old one any more.
+        if !self.path.is_dir() {
+            self.path = PathBuf::new();
+        }
+        published
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            // Nobody reads it, so nothing is lost when it stays.
+            let _ = durable::remove_tree(&self.path);
+        }
+    }
 }
 
 /// A bundle in its place.
@@ -73,14 +85,9 @@ impl Builder {
     /// The system refused.
     pub fn new(parent: &Path) -> DiskResult<Self> {
         durable::create_dir_all(parent)?;
-        sweep(parent);
-        let dir = tempfile::Builder::new()
-            .prefix(&format!("{PREFIX}{}-", Supervisor::this().mark()))
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir_in(parent)
-            .at("create a directory in", parent)?;
+        durable::sweep(parent);
         Ok(Self {
-            dir,
+            dir: Hidden::new(parent)?,
             rows: Vec::new(),
         })
     }
@@ -94,10 +101,9 @@ impl Builder {
         path: &str,
         content: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> DiskResult<T> {
-        let full = self.dir.path().join(path);
-        let folder = durable::parent(&full);
-        fs::create_dir_all(folder).at("create the directory", folder)?;
-        let file = File::create_new(&full).at("create", &full)?;
+        let full = self.dir.path.join(path);
+        self.folder(durable::parent(Path::new(path)))?;
+        let file = Out::create_new(&full, 0o644).at("create", &full)?;
         let mut out = Hashing {
             out: BufWriter::with_capacity(1 << 16, file),
             hash: Sha256::new(),
@@ -106,13 +112,23 @@ impl Builder {
         let given = content(&mut out)
             .and_then(|given| out.flush().map(|()| given))
             .at("write", &full)?;
-        out.out.get_ref().sync_all().at("sync", &full)?;
+        out.out.get_ref().sync().at("sync", &full)?;
         self.rows.push(InventoryRow {
             path: path.to_owned(),
             sha256: hex(&out.hash.finalize()),
             size_bytes: out.size,
         });
         Ok(given)
+    }
+
+    /// Makes a folder in the bundle, and those above it. It is synced when the bundle is sealed.
+    fn folder(&self, path: &Path) -> DiskResult<()> {
+        let full = self.dir.path.join(path);
+        if full.is_dir() {
+            return Ok(());
+        }
+        self.folder(durable::parent(path))?;
+        disk::mkdir(&full).at("create the directory", &full)
     }
 
     /// Writes a JSON document.
@@ -128,7 +144,7 @@ impl Builder {
     /// # Errors
     /// The system refused to read or to write.
     pub fn copy(&mut self, path: &str, from: &Path) -> DiskResult<()> {
-        let mut source = regular::open(from).at("open", from)?;
+        let mut source = In::open(from).at("open", from)?;
         self.file(path, |out| io::copy(&mut source, out).map(|_| ()))
     }
 
@@ -140,7 +156,7 @@ impl Builder {
         self.json(BUNDLE_FILE, about)?;
         let listed = inventory_value(&self.rows);
         self.json(INVENTORY_FILE, &listed)?;
-        sync_tree(self.dir.path())?;
+        sync_tree(&self.dir.path)?;
         Ok(Sealed {
             root_sha256: inventory_root(&self.rows),
             dir: self.dir,
@@ -151,7 +167,7 @@ impl Builder {
 /// A finished bundle that is not in its place yet.
 #[derive(Debug)]
 pub struct Sealed {
-    dir: TempDir,
+    dir: Hidden,
     root_sha256: String,
 }
 
@@ -165,10 +181,8 @@ impl Sealed {
     ///
     /// # Errors
     /// It is not, or the system refused.
-    pub fn publish(self, target: &Path) -> DiskResult<Published> {
-        durable::publish_dir(self.dir.path(), target)?;
-        // It has moved: there is nothing left to remove under the old name.
-        let _ = self.dir.keep();
+    pub fn publish(mut self, target: &Path) -> DiskResult<Published> {
+        self.dir.publish(target)?;
         Ok(Published {
             path: target.to_path_buf(),
             root_sha256: self.root_sha256,
@@ -180,11 +194,13 @@ impl Sealed {
     ///
     /// # Errors
     /// The system refused.
-    pub fn publish_numbered(self, folder: &Path) -> DiskResult<Published> {
+    pub fn publish_numbered(mut self, folder: &Path) -> DiskResult<Published> {
         let newest = newest_number(folder)?;
         if let Some(number) = newest {
             let path = folder.join(format!("{number:04}"));
             if super::check_inventory(&path).is_ok_and(|root| root == self.root_sha256) {
+                // A merge that was killed may have put it there, and its name is not on the disk yet.
+                durable::sync_dir(folder)?;
                 return Ok(Published {
                     path,
                     root_sha256: self.root_sha256,
@@ -194,7 +210,7 @@ impl Sealed {
         let mut number = newest.unwrap_or(0) + 1;
         loop {
             let path = folder.join(format!("{number:04}"));
-            match durable::publish_dir(self.dir.path(), &path) {
+            match self.dir.publish(&path) {
                 // Another merge took the number.
                 Err(DiskError { source, .. })
                     if source.kind() == io::ErrorKind::DirectoryNotEmpty
@@ -204,7 +220,6 @@ impl Sealed {
                 }
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    let _ = self.dir.keep();
                     return Ok(Published {
                         path,
                         root_sha256: self.root_sha256,
@@ -215,21 +230,20 @@ impl Sealed {
     }
 }
 
-fn newest_number(folder: &Path) -> DiskResult<Option<u32>> {
-    let mut newest = None;
-    for entry in fs::read_dir(folder).at("read", folder)? {
-        let name = entry.at("read", folder)?.file_name();
-        let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
-        newest = newest.max(number);
-    }
-    Ok(newest)
+/// The number of the newest bundle in a folder.
+///
+/// # Errors
+/// It cannot be read.
+pub fn newest_number(folder: &Path) -> DiskResult<Option<u32>> {
+    let entries = disk::list(folder).at("read", folder)?;
+    let number = |name: &std::ffi::OsString| name.to_str()?.parse::<u32>().ok();
+    Ok(entries.iter().filter_map(|(name, _)| number(name)).max())
 }
 
 fn sync_tree(folder: &Path) -> DiskResult<()> {
-    for entry in fs::read_dir(folder).at("read", folder)? {
-        let entry = entry.at("read", folder)?;
-        if entry.file_type().at("read", &entry.path())?.is_dir() {
-            sync_tree(&entry.path())?;
+    for (name, kind) in disk::list(folder).at("read", folder)? {
+        if kind.is_dir() {
+            sync_tree(&folder.join(name))?;
         }
     }
     durable::sync_dir(folder)
@@ -239,7 +253,9 @@ fn sync_tree(folder: &Path) -> DiskResult<()> {
 mod tests {
     use super::*;
     use crate::bundle::{InventoryProblem, check_inventory};
+    use crate::rundir::Supervisor;
     use proctor_protocol::object;
+    use std::fs;
 
     fn build(parent: &Path, text: &str) -> Sealed {
         let mut builder = Builder::new(parent).unwrap();
@@ -296,9 +312,9 @@ mod tests {
         let this = Supervisor::this();
         let dead = Supervisor { started: 1, ..this };
         let make = |mark: String| fs::create_dir_all(folder.path().join(mark)).unwrap();
-        make(format!(".bundle-{}-a/scores", dead.mark()));
-        make(format!(".bundle-{}-b", this.mark()));
-        make(".bundle-of-mine".into());
+        make(format!(".{}-0-bundle.part/scores", dead.mark()));
+        make(format!(".{}-1-bundle.part", this.mark()));
+        make(".mine.part".into());
         build(folder.path(), "x")
             .publish(&folder.path().join("b"))
             .unwrap();
@@ -310,8 +326,8 @@ mod tests {
         assert_eq!(
             names,
             [
-                format!(".bundle-{}-b", this.mark()),
-                ".bundle-of-mine".into(),
+                format!(".{}-1-bundle.part", this.mark()),
+                ".mine.part".into(),
                 "b".into()
             ]
         );

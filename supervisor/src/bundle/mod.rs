@@ -12,7 +12,7 @@ mod inventory;
 mod name;
 mod open;
 
-pub use build::{Builder, Published, Sealed};
+pub use build::{Builder, Published, Sealed, newest_number};
 pub use inventory::{InventoryProblem, check_inventory};
 pub use name::file_stem;
 pub use open::{Opened, open};

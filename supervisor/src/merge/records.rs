@@ -45,12 +45,35 @@ impl<'a> MethodRecord<'a> {
             }
         }
         let newest_session = run.sessions()?.last().map_or(0, |session| session.number);
-        Ok(Self {
+        let record = Self {
             outcome: outcome(plan, method, &attempts, newest_session),
             parts: parts(&plan.protocol, method),
             method,
             attempts,
-        })
+        };
+        record.has_its_answers()?;
+        Ok(record)
+    }
+
+    /// A method that answered everything has a checkpoint of everything: they are durable before its terminal record is.
+    fn has_its_answers(&self) -> Result<(), Error> {
+        let (Outcome::Completed | Outcome::DatasetErrors { .. }, Some(attempt)) =
+            (&self.outcome, self.counting())
+        else {
+            return Ok(());
+        };
+        let lost = |part: &&Part| attempt.answer(&self.parts, **part).is_none();
+        match self.parts.iter().find(lost) {
+            None => Ok(()),
+            Some(part) => Err(Error::Record(RecordError::Damaged {
+                path: attempt.dir.join("checkpoints.log"),
+                problem: format!(
+                    "the record of {} is gone though the attempt ended as {}; restore the file, or remove the attempt to have it run again",
+                    part.label(),
+                    self.outcome
+                ),
+            })),
+        }
     }
 
     /// The attempt that counts.

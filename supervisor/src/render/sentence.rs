@@ -87,10 +87,12 @@ pub fn sentence(outcome: &Outcome, numbers: Numbers) -> String {
     }
 }
 
+/// How much of the end of a log is looked at.
+const TAIL_BYTES: u64 = 64 << 10;
+
 /// The last `lines` lines of a log, for people; empty when there is none.
 pub fn tail(log: &Path, lines: usize) -> Vec<String> {
-    // The room caps the log, so reading it whole is bounded.
-    let Ok(bytes) = regular::read(log) else {
+    let Ok(bytes) = regular::read_end(log, TAIL_BYTES) else {
         return Vec::new();
     };
     let text = String::from_utf8_lossy(&bytes);

@@ -12,7 +12,7 @@ use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, WorkerBinary, datasets, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
 use crate::rundir::reserve::Reserve;
-use crate::rundir::{Ancestry, Supervisor, regular};
+use crate::rundir::{Ancestry, Supervisor, state};
 use proctor_protocol::canonical::{Value, digest, pretty};
 use proctor_protocol::method::{Method, MethodKind};
 use proctor_protocol::object;
@@ -104,15 +104,7 @@ impl Desk {
         control: &Control,
     ) -> Result<Terminal, AttemptError> {
         let plan = &session.plan;
-        let mut exam = MethodExam::new(
-            &plan.protocol,
-            &session.loaded,
-            method,
-            asked,
-            cores.len() as u32,
-            live,
-            &self.dir,
-        )?;
+        let mut exam = self.exam(session, method, asked, cores.len() as u32, live)?;
         let room = RoomSpec {
             containment: Some(session.rung),
             hidden: answers(session),
@@ -128,19 +120,46 @@ impl Desk {
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
         };
         let measured = watch.end(&ending);
-        let mut terminal = terminal(&ending, measured);
+        self.close(session, method, &ending, measured)
+    }
+
+    /// The questions of this attempt, and where its answers go.
+    pub(crate) fn exam<'a>(
+        &self,
+        session: &'a Session,
+        method: &'a Method,
+        asked: &'a [Part],
+        cores: u32,
+        live: &'a Live,
+    ) -> Result<MethodExam<'a>, DiskError> {
+        let (protocol, loaded) = (&session.plan.protocol, &session.loaded);
+        MethodExam::new(protocol, loaded, method, asked, cores, live, &self.dir)
+    }
+
+    /// Ends the attempt as its worker did.
+    pub(crate) fn close(
+        &self,
+        session: &Session,
+        method: &Method,
+        ending: &Ending,
+        measured: Value,
+    ) -> Result<Terminal, AttemptError> {
+        let plan = &session.plan;
+        let mut terminal = terminal(ending, measured);
         if !ending.facts.room_empty {
             let marked = taint::mark(&scratch::root(), &plan.run_id, &ending.unkillable);
             if let (Err(error), Outcome::Infrastructure(reason)) = (marked, &mut terminal.outcome) {
                 let _ = write!(reason, "; the machine could not be marked: {error}");
             }
         }
-        let log = regular::read(&self.dir.join("checkpoints.log")).unwrap_or_default();
-        let inherited = self.ancestry.inherited.iter();
-        let mut log = Checkpoint::read_log(&log).0;
-        log.extend(inherited.map(|one| one.checkpoint.clone()));
-        let parts = parts(&plan.protocol, method);
-        terminal.outcome = in_datasets(terminal.outcome, &parts, &log);
+        terminal.outcome = match state::read_log(&self.dir) {
+            Ok((mut log, _)) => {
+                let inherited = self.ancestry.inherited.iter();
+                log.extend(inherited.map(|one| one.checkpoint.clone()));
+                in_datasets(terminal.outcome, &parts(&plan.protocol, method), &log)
+            }
+            Err(error) => Outcome::Infrastructure(error.to_string()),
+        };
         self.end(&terminal)?;
         Ok(terminal)
     }

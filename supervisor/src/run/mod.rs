@@ -74,6 +74,7 @@ pub fn create(prepared: &Prepared, command_line: Vec<String>) -> Result<Plan, Er
         machine: host::machine(),
     };
     durable::create_dir_all(prepared.run.root())?;
+    durable::sweep(prepared.run.root());
     match plan.write(&prepared.run) {
         Err(error) if error.source.kind() == ErrorKind::AlreadyExists => {
             Err(Error::input(format!(

@@ -10,7 +10,7 @@ use crate::render::{brief, plain};
 use crate::room::{self, Isolation, Rung};
 use crate::rundir::RunDir;
 use crate::rundir::plan::{Input, Policy, WorkerBinary, parts};
-use crate::rundir::{Part, durable, regular};
+use crate::rundir::{Part, disk, durable, regular};
 use crate::schedule::core_sets;
 use proctor_protocol::dataset::Family;
 use proctor_protocol::frozen::{DatasetEntry, ExecutionLimits, LoadedEntry, Protocol};
@@ -277,7 +277,7 @@ pub fn empty_or_absent(path: &Path, option: &str) -> Result<(), Error> {
 
 /// As [`empty_or_absent`], for a run: what was never finished is nothing, left by somebody who was killed over the first
 /// file.
-fn never_started(path: &Path) -> Result<(), Error> {
+pub(crate) fn never_started(path: &Path) -> Result<(), Error> {
     vacant(path, "--output", |name| {
         name.starts_with(b".") && name.ends_with(b".part")
     })
@@ -301,17 +301,15 @@ fn vacant(path: &Path, option: &str, nothing: impl Fn(&[u8]) -> bool) -> Result<
         }
         Err(error) => return refuse(&error.to_string()),
     }
-    let holds = |entries: std::fs::ReadDir| -> std::io::Result<bool> {
-        for entry in entries {
-            if !nothing(entry?.file_name().as_encoded_bytes()) {
-                return Ok(true);
-            }
+    match disk::list(path) {
+        Ok(found)
+            if found
+                .iter()
+                .all(|(name, _)| nothing(name.as_encoded_bytes())) =>
+        {
+            return Ok(());
         }
-        Ok(false)
-    };
-    match std::fs::read_dir(path).and_then(holds) {
-        Ok(false) => return Ok(()),
-        Ok(true) => {}
+        Ok(_) => {}
         Err(error) => return refuse(&error.to_string()),
     }
     let hint = if path.join("run.json").exists() {

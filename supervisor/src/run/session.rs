@@ -86,20 +86,7 @@ impl Session {
         if let Some(last) = sessions.last() {
             refuse_if_alive(&run, last)?;
         }
-        let mut assignments = Vec::with_capacity(plan.methods.len());
-        for method in &plan.methods {
-            let asked = parts(&plan.protocol, method);
-            assignments.push(if asked.is_empty() {
-                None
-            } else {
-                let attempts = proven(state::attempts(&run, &method.id)?, &run, &method.id);
-                let seen = state::counting(&attempts)
-                    .and_then(|newest| Heartbeat::read(&newest.dir))
-                    .map(|beat| beat.elapsed_seconds);
-                let budget = plan.policy.budget_seconds;
-                assign(&asked, &attempts, seen, budget, how)
-            });
-        }
+        let assignments = Self::owed(&run, &plan, how)?;
         let mode = if sessions.is_empty() {
             Mode::Run
         } else {
@@ -120,6 +107,25 @@ impl Session {
             how,
             assignments,
         })
+    }
+
+    /// What the records say is to be done for each method of the plan.
+    fn owed(run: &RunDir, plan: &Plan, how: How) -> Result<Vec<Option<Assignment>>, Error> {
+        let mut assignments = Vec::with_capacity(plan.methods.len());
+        for method in &plan.methods {
+            let asked = parts(&plan.protocol, method);
+            assignments.push(if asked.is_empty() {
+                None
+            } else {
+                let attempts = proven(state::attempts(run, &method.id)?, run, &method.id);
+                let seen = state::counting(&attempts)
+                    .and_then(|newest| Heartbeat::read(&newest.dir))
+                    .map(|beat| beat.elapsed_seconds);
+                let budget = plan.policy.budget_seconds;
+                assign(&asked, &attempts, seen, budget, how)
+            });
+        }
+        Ok(assignments)
     }
 
     /// Refuses to go on with anything else than what was planned, or on a machine that gives less. The rung to use.
@@ -311,7 +317,7 @@ impl Session {
                 let other = sessions.iter().find(|one| one.number == self.number);
                 Err(in_use(&self.run, other))
             }
-            claimed => Ok(claimed?),
+            claimed => Ok(claimed.and_then(|()| self.run.settle())?),
         }
     }
 
@@ -340,7 +346,7 @@ impl Session {
     }
 
     /// The directory of a new attempt of a method.
-    pub(super) fn desk(
+    pub(crate) fn desk(
         &self,
         method: usize,
         ancestry: Ancestry,
@@ -357,6 +363,44 @@ impl Session {
     /// Why nothing of the protocol applies to a method.
     pub fn not_applicable(&self, method: usize) -> Option<String> {
         plan::not_applicable(&self.plan.protocol, &self.plan.methods[method])
+    }
+}
+
+/// What tests need that conduct a session without rooms.
+#[cfg(test)]
+impl Session {
+    /// The next session of a run, from its records alone; machine and inputs are not looked at.
+    pub(crate) fn of_records(
+        run: RunDir,
+        loaded: Vec<LoadedEntry>,
+        how: How,
+    ) -> Result<Self, (Error, Vec<LoadedEntry>)> {
+        let read = || -> Result<_, Error> {
+            let plan = Plan::read(&run)?;
+            let number = run.sessions()?.last().map_or(1, |last| last.number + 1);
+            let assignments = Self::owed(&run, &plan, how)?;
+            Ok((plan, number, assignments))
+        };
+        match read() {
+            Ok((plan, number, assignments)) => Ok(Self {
+                run,
+                plan,
+                loaded,
+                rung: Rung::K4,
+                number,
+                how,
+                assignments,
+            }),
+            Err(error) => Err((error, loaded)),
+        }
+    }
+
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        self.claim(&self.plan.policy.core_sets)
+    }
+
+    pub(crate) fn into_loaded(self) -> Vec<LoadedEntry> {
+        self.loaded
     }
 }
 

@@ -2,10 +2,13 @@
 //! the name that leads to them is too. What is written whole appears whole: a temporary file beside the target, fsync,
 //! rename, fsync of the directory. What grows is appended record by record with an fsync each.
 
-use std::fs::{self, File, OpenOptions};
+use super::Supervisor;
+use super::disk::{self, Out};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file operation that failed, with what was being done and where.
 #[derive(Debug, thiserror::Error)]
@@ -52,9 +55,24 @@ impl<T> At<T> for io::Result<T> {
 /// # Errors
 /// The directory cannot be opened or synced.
 pub fn sync_dir(path: &Path) -> DiskResult<()> {
-    File::open(path)
-        .and_then(|directory| directory.sync_all())
-        .at("sync the directory", path)
+    disk::sync_dir(path).at("sync the directory", path)
+}
+
+/// Makes durable whatever lies in a directory. A process that was killed may have left files that can be read and are
+/// not on the disk yet; nothing may be built on them before.
+///
+/// # Errors
+/// Something cannot be read or synced.
+pub fn settle(path: &Path) -> DiskResult<()> {
+    for (name, kind) in disk::list(path).at("read", path)? {
+        let inner = path.join(name);
+        if kind.is_dir() {
+            settle(&inner)?;
+        } else if kind.is_file() {
+            disk::sync_file(&inner).at("sync", &inner)?;
+        }
+    }
+    sync_dir(path)
 }
 
 /// The folder a path lies in; the current one for a bare name.
@@ -70,7 +88,7 @@ pub fn parent(path: &Path) -> &Path {
 /// # Errors
 /// It exists already (kind `AlreadyExists`), or the system refused.
 pub fn create_dir(path: &Path) -> DiskResult<()> {
-    fs::create_dir(path).at("create the directory", path)?;
+    disk::mkdir(path).at("create the directory", path)?;
     sync_dir(parent(path))
 }
 
@@ -80,9 +98,17 @@ pub fn create_dir(path: &Path) -> DiskResult<()> {
 /// The system refused.
 pub fn create_dir_all(path: &Path) -> DiskResult<()> {
     if path.is_dir() {
-        return Ok(());
+        // Whoever made it may have been killed before its name was on the disk. A folder that cannot be opened is not
+        // ours, and neither is its care.
+        return match sync_dir(parent(path)) {
+            Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
     }
-    create_dir_all(parent(path))?;
+    let above = parent(path);
+    if !above.is_dir() {
+        create_dir_all(above)?;
+    }
     match create_dir(path) {
         Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
             Ok(())
@@ -105,19 +131,15 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> DiskResult<()> {
 /// # Errors
 /// The name is taken (kind `AlreadyExists`), or the system refused.
 pub fn claim_file(path: &Path, bytes: &[u8]) -> DiskResult<()> {
-    let folder = parent(path);
-    let mut file = tempfile::Builder::new()
-        .prefix(".")
-        .suffix(".part")
-        .permissions(fs::Permissions::from_mode(0o444))
-        .tempfile_in(folder)
-        .at("create", path)?;
-    file.write_all(bytes).at("write", path)?;
-    file.as_file().sync_all().at("sync", path)?;
-    file.persist_noclobber(path)
-        .map_err(|error| error.error)
-        .at("create", path)?;
-    sync_dir(folder)
+    let temporary = own_beside(path);
+    let claimed = fill_and_sync(&temporary, path, 0o444, |file| file.write_all(bytes))
+        .and_then(|()| disk::rename_new(&temporary, path).at("create", path));
+    if claimed.is_err() {
+        // The first error is the one to tell; a leftover is swept away later.
+        let _ = disk::unlink(&temporary);
+    }
+    claimed?;
+    sync_dir(parent(path))
 }
 
 /// What something is that is no regular file, with its article.
@@ -144,14 +166,14 @@ pub fn kind(found: &fs::Metadata) -> &'static str {
 /// Any step failed, `content` included.
 pub fn write_file_with(
     path: &Path,
-    content: impl FnOnce(&mut File) -> io::Result<()>,
+    content: impl FnOnce(&mut Out) -> io::Result<()>,
 ) -> DiskResult<()> {
     let temporary = temporary_beside(path);
-    let written = fill_and_sync(&temporary, path, content)
-        .and_then(|()| fs::rename(&temporary, path).at("put in place", path));
+    let written = fill_and_sync(&temporary, path, 0o644, content)
+        .and_then(|()| disk::rename(&temporary, path).at("put in place", path));
     if written.is_err() {
         // The first error is the one to tell; a leftover temporary file is ignored by every reader.
-        let _ = fs::remove_file(&temporary);
+        let _ = disk::unlink(&temporary);
     }
     written?;
     sync_dir(parent(path))
@@ -161,17 +183,24 @@ pub fn write_file_with(
 fn fill_and_sync(
     temporary: &Path,
     target: &Path,
-    content: impl FnOnce(&mut File) -> io::Result<()>,
+    mode: u32,
+    content: impl FnOnce(&mut Out) -> io::Result<()>,
 ) -> DiskResult<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(temporary)
-        .at("create", target)?;
+    let mut file = create_anew(temporary, mode).at("create", target)?;
     content(&mut file).at("write", target)?;
-    file.sync_all().at("sync", target)
+    file.sync().at("sync", target)
+}
+
+/// Creates a file of ours, in the place of one that an earlier try left. Nothing that lies there is ever opened: it
+/// could be a pipe, which waits, or a link, which leads elsewhere.
+pub(crate) fn create_anew(path: &Path, mode: u32) -> io::Result<Out> {
+    match Out::create_new(path, mode) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            disk::unlink(path)?;
+            Out::create_new(path, mode)
+        }
+        created => created,
+    }
 }
 
 /// A hidden name beside the target. Each file of a run directory has one writer, so a fixed name does.
@@ -182,12 +211,55 @@ fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.part"))
 }
 
+/// A hidden name beside the target that nobody else uses, and that says whose it is: several processes may write the
+/// same thing at the same time.
+pub(crate) fn own_beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mark = Supervisor::this().mark();
+    path.with_file_name(format!(".{mark}-{number}-{name}.part"))
+}
+
+/// True when a name is that of something unfinished, whose writer is gone.
+fn is_left_over(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_str().and_then(|name| name.strip_prefix('.'));
+    let mark = name.and_then(|name| name.strip_suffix(".part"));
+    mark.and_then(Supervisor::of_mark)
+        .is_some_and(|owner| owner.is_gone())
+}
+
+/// Takes away what processes that were killed left unfinished in a folder.
+pub fn sweep(folder: &Path) {
+    for (name, _) in disk::list(folder).unwrap_or_default() {
+        if is_left_over(&name) {
+            // Nobody reads it, so nothing is lost when it stays.
+            let _ = remove_tree(&folder.join(name));
+        }
+    }
+}
+
+/// Takes away a file, or a directory with everything in it. Links are not followed.
+///
+/// # Errors
+/// The system refused; part of it may be gone.
+pub fn remove_tree(path: &Path) -> DiskResult<()> {
+    let found = fs::symlink_metadata(path).at("read", path)?;
+    if !found.is_dir() {
+        return disk::unlink(path).at("remove", path);
+    }
+    for (name, _) in disk::list(path).at("read", path)? {
+        remove_tree(&path.join(name))?;
+    }
+    disk::rmdir(path).at("remove", path)
+}
+
 /// Puts a finished directory in place under a name that must be free, durably. What lies in it must be synced already.
 ///
 /// # Errors
 /// The name is taken by something that is not an empty directory, or the system refused.
 pub fn publish_dir(built: &Path, target: &Path) -> DiskResult<()> {
-    fs::rename(built, target).at("put in place", target)?;
+    disk::rename(built, target).at("put in place", target)?;
     sync_dir(parent(target))
 }
 
@@ -196,18 +268,23 @@ pub fn publish_dir(built: &Path, target: &Path) -> DiskResult<()> {
 /// # Errors
 /// The system refused.
 pub fn replace_link(link: &Path, target: &Path) -> DiskResult<()> {
-    let temporary = temporary_beside(link);
-    let _ = fs::remove_file(&temporary);
-    std::os::unix::fs::symlink(target, &temporary).at("create the link", link)?;
-    fs::rename(&temporary, link).at("put in place", link)?;
+    let temporary = own_beside(link);
+    disk::symlink(target, &temporary).at("create the link", link)?;
+    let moved = disk::rename(&temporary, link).at("put in place", link);
+    if moved.is_err() {
+        let _ = disk::unlink(&temporary);
+    }
+    moved?;
     sync_dir(parent(link))
 }
 
 /// A file that grows by whole records.
 #[derive(Debug)]
 pub struct Appender {
-    file: File,
+    file: Out,
     path: PathBuf,
+    /// Bytes of whole records; `None` after a failure that could not be undone.
+    length: Option<u64>,
 }
 
 impl Appender {
@@ -216,29 +293,36 @@ impl Appender {
     /// # Errors
     /// It exists, or the system refused.
     pub fn create(path: &Path) -> DiskResult<Self> {
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(path)
-            .at("create", path)?;
+        let file = Out::create_new(path, 0o644).at("create", path)?;
         sync_dir(parent(path))?;
         Ok(Self {
             file,
             path: path.to_path_buf(),
+            length: Some(0),
         })
     }
 
-    /// Adds one line and waits until it is on the disk.
+    /// Adds one line and waits until it is on the disk. After a failure the file is as it was before, or nothing can be
+    /// added any more: a record after a torn one would be lost to every reader.
     ///
     /// # Errors
-    /// The system refused; part of the line may be there, which readers drop.
+    /// The system refused.
     pub fn append(&mut self, line: &str) -> DiskResult<()> {
+        let Some(length) = self.length.take() else {
+            let torn = io::Error::other("an earlier record is torn");
+            return Err(torn).at("append to", &self.path);
+        };
         let mut bytes = Vec::with_capacity(line.len() + 1);
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
-        self.file.write_all(&bytes).at("append to", &self.path)?;
-        self.file.sync_data().at("sync", &self.path)
+        if let Err(error) = self.file.write_all(&bytes) {
+            self.length = self.file.cut(length).ok().map(|()| length);
+            return Err(error).at("append to", &self.path);
+        }
+        // A sync that failed cannot be made good: the system may have thrown the data away and forgotten that it did.
+        self.file.sync().at("sync", &self.path)?;
+        self.length = Some(length + bytes.len() as u64);
+        Ok(())
     }
 }
 
@@ -248,8 +332,10 @@ impl Appender {
 /// The system refused.
 pub fn replace_quickly(path: &Path, bytes: &[u8]) -> DiskResult<()> {
     let temporary = temporary_beside(path);
-    fs::write(&temporary, bytes).at("write", path)?;
-    fs::rename(&temporary, path).at("put in place", path)
+    create_anew(&temporary, 0o644)
+        .and_then(|mut file| file.write_all(bytes))
+        .at("write", path)?;
+    disk::rename(&temporary, path).at("put in place", path)
 }
 
 /// Bytes that an unprivileged user may still write on the file system of `path`, which must exist.

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod ancestry;
+pub mod disk;
 pub mod durable;
 pub mod fields;
 pub mod plan;
@@ -26,7 +27,7 @@ pub use plan::Plan;
 pub use record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
 pub use supervisor::Supervisor;
 
-use crate::bundle::{Published, Sealed};
+use crate::bundle::{Published, Sealed, newest_number};
 use durable::DiskResult;
 use std::path::{Path, PathBuf};
 
@@ -69,14 +70,31 @@ impl RunDir {
         self.root.join("merged")
     }
 
+    /// Makes durable what earlier processes left readable: they may have been killed before it was. Whoever goes on from
+    /// it would promise what a power cut can still take.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn settle(&self) -> DiskResult<()> {
+        let methods = self.root.join("methods");
+        if methods.is_dir() {
+            durable::settle(&methods)?;
+        }
+        durable::sync_dir(&self.root)
+    }
+
     /// Puts a bundle in place under the next number and points the link at it.
     ///
     /// # Errors
     /// The system refused.
     pub fn publish(&self, bundle: Sealed) -> DiskResult<Published> {
         let published = bundle.publish_numbered(&self.merged_dir())?;
-        let number = published.path.file_name().unwrap_or_default();
-        durable::replace_link(&self.bundle_link(), &Path::new("merged").join(number))?;
+        // Another merge may have put a newer one there meanwhile, and the link never goes back.
+        if let Some(newest) = newest_number(&self.merged_dir())? {
+            let target = Path::new("merged").join(format!("{newest:04}"));
+            durable::sweep(&self.root);
+            durable::replace_link(&self.bundle_link(), &target)?;
+        }
         Ok(published)
     }
 

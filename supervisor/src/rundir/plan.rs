@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "proctor.run/1";
+/// The longest plan that is read, as long as any JSON document may be.
+const PLAN_BYTES: u64 = 256 << 20;
 
 /// The frozen plan of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -270,17 +272,18 @@ impl Plan {
     /// There is none, or it cannot be used.
     pub fn read(run: &RunDir) -> Result<Self, RecordError> {
         let path = run.plan_file();
-        let bytes = regular::read(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound
-            | std::io::ErrorKind::NotADirectory
-            | std::io::ErrorKind::InvalidFilename => RecordError::NoRun {
-                path: run.root().to_path_buf(),
-            },
-            _ => RecordError::Unreadable {
-                path: path.clone(),
-                source,
-            },
-        })?;
+        let bytes =
+            regular::read_at_most(&path, PLAN_BYTES).map_err(|source| match source.kind() {
+                std::io::ErrorKind::NotFound
+                | std::io::ErrorKind::NotADirectory
+                | std::io::ErrorKind::InvalidFilename => RecordError::NoRun {
+                    path: run.root().to_path_buf(),
+                },
+                _ => RecordError::Unreadable {
+                    path: path.clone(),
+                    source,
+                },
+            })?;
         let value = read(&bytes).map_err(|source| RecordError::Malformed {
             path: path.clone(),
             source,

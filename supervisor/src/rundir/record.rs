@@ -269,18 +269,43 @@ impl Checkpoint {
         })
     }
 
-    /// The whole records at the head of a log, and whether anything after them was dropped.
-    pub fn read_log(bytes: &[u8]) -> (Vec<Self>, bool) {
-        let mut checkpoints = Vec::new();
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            let Some(checkpoint) = Self::from_line(&rest[..end]) else {
-                break;
-            };
-            checkpoints.push(checkpoint);
-            rest = &rest[end + 1..];
+    /// The whole records of a log, and whether a torn tail was dropped behind them. A record that is there twice, the
+    /// same, counts once.
+    ///
+    /// # Errors
+    /// What is wrong before the end, where no crash can have torn it: a bad line with a whole record behind it, or two
+    /// records that contradict each other.
+    pub fn read_log(bytes: &[u8]) -> Result<(Vec<Self>, bool), String> {
+        let mut checkpoints: Vec<Self> = Vec::new();
+        let mut bad: Option<String> = None;
+        let mut offset = 0;
+        for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            let place = format!("line {} (byte {offset})", at + 1);
+            offset += line.len();
+            let whole = line.strip_suffix(b"\n").and_then(Self::from_line);
+            match (whole, &bad) {
+                (Some(_), Some(bad)) => {
+                    return Err(format!(
+                        "{bad} is damaged though a whole record follows at {place}; restore the file, or remove the attempt to have it run again"
+                    ));
+                }
+                (None, _) => {
+                    bad.get_or_insert(place);
+                }
+                (Some(found), None) => {
+                    match checkpoints.iter().find(|known| known.part == found.part) {
+                        None => checkpoints.push(found),
+                        Some(known) if *known == found => {}
+                        Some(_) => {
+                            return Err(format!(
+                                "{place} contradicts an earlier record of the same data; remove the attempt to have it run again"
+                            ));
+                        }
+                    }
+                }
+            }
         }
-        (checkpoints, !rest.is_empty())
+        Ok((checkpoints, bad.is_some()))
     }
 }
 
@@ -404,11 +429,11 @@ mod tests {
         let whole = format!("{}\n{}\n", checkpoint(0).to_line(), checkpoint(1).to_line());
         let first = checkpoint(0).to_line().len() + 1;
         for cut in 0..whole.len() {
-            let (kept, torn) = Checkpoint::read_log(&whole.as_bytes()[..cut]);
+            let (kept, torn) = Checkpoint::read_log(&whole.as_bytes()[..cut]).unwrap();
             assert_eq!(kept.len(), usize::from(cut >= first));
             assert_eq!(torn, cut != 0 && cut != first, "cut at {cut}");
         }
-        let (kept, torn) = Checkpoint::read_log(whole.as_bytes());
+        let (kept, torn) = Checkpoint::read_log(whole.as_bytes()).unwrap();
         assert_eq!(
             (kept.as_slice(), torn),
             ([checkpoint(0), checkpoint(1)].as_slice(), false)
@@ -421,7 +446,41 @@ mod tests {
         let edited = line.replace("\"items\":3", "\"items\":4");
         assert_ne!(line, edited);
         assert_eq!(Checkpoint::from_line(edited.as_bytes()), None);
-        assert_eq!(Checkpoint::read_log(&[0; 64]), (vec![], true));
+        assert_eq!(Checkpoint::read_log(&[0; 64]), Ok((vec![], true)));
+    }
+
+    #[test]
+    fn damage_before_the_end_is_no_torn_tail() {
+        let (one, two) = (checkpoint(0).to_line(), checkpoint(1).to_line());
+        let damaged = one.replace("0.25", "0.35");
+        let error = Checkpoint::read_log(format!("{damaged}\n{two}\n").as_bytes()).unwrap_err();
+        assert!(error.starts_with("line 1 (byte 0) is damaged"), "{error}");
+        // Torn behind a record, and then written on: what no writer of ours does.
+        let half = &two[..20];
+        let log = format!("{one}\n{half}{two}\n{two}\n");
+        let error = Checkpoint::read_log(log.as_bytes()).unwrap_err();
+        assert!(error.starts_with("line 2 (byte "), "{error}");
+        // Several bad lines at the end are one torn tail.
+        let log = format!("{one}\n{half}\n\0\0\n{half}");
+        let read = Checkpoint::read_log(log.as_bytes());
+        assert_eq!(read, Ok((vec![checkpoint(0)], true)));
+    }
+
+    #[test]
+    fn a_record_that_is_there_twice_counts_once_and_never_as_two_answers() {
+        let line = checkpoint(0).to_line();
+        let read = Checkpoint::read_log(format!("{line}\n{line}\n").as_bytes());
+        assert_eq!(read, Ok((vec![checkpoint(0)], false)));
+        let other = Checkpoint {
+            elapsed_seconds: 9.0,
+            ..checkpoint(0)
+        };
+        let log = format!("{line}\n{}\n", other.to_line());
+        let error = Checkpoint::read_log(log.as_bytes()).unwrap_err();
+        assert!(
+            error.contains("line 2 (byte ") && error.contains("contradicts"),
+            "{error}"
+        );
     }
 
     #[test]

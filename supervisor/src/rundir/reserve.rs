@@ -1,8 +1,8 @@
 //! Space kept back for the records that say what went wrong. A method that fills the disk must not keep its own terminal
 //! record from being written, nor the records of the methods after it.
 
+use super::disk::{self, Out};
 use super::durable::{DiskError, DiskResult};
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,9 +29,9 @@ impl Reserve {
             return;
         }
         let fill = || -> io::Result<()> {
-            let mut file = File::create_new(&self.path)?;
+            let mut file = Out::create_new(&self.path, 0o644)?;
             file.write_all(&vec![0; BYTES])?;
-            file.sync_all()
+            file.sync()
         };
         if fill().is_err() {
             self.give_back();
@@ -40,7 +40,7 @@ impl Reserve {
 
     /// Gives the space back; true when there was some.
     pub fn give_back(&self) -> bool {
-        fs::remove_file(&self.path).is_ok()
+        disk::unlink(&self.path).is_ok()
     }
 
     /// Does `work`, and once more with the space given back when the disk is full.
@@ -59,6 +59,7 @@ impl Reserve {
 mod tests {
     use super::*;
     use crate::rundir::durable::At;
+    use std::fs;
 
     fn full() -> DiskResult<()> {
         Err(io::Error::from(io::ErrorKind::StorageFull)).at("write", Path::new("terminal.json"))

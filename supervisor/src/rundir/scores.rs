@@ -1,9 +1,9 @@
 //! Raw scores on disk: little-endian doubles in the frozen order of the dataset, nothing else, with their digest in
 //! the checkpoint record.
 
+use super::disk::In;
 use super::durable::{DiskResult, write_file_with};
 use super::fields::RecordError;
-use super::regular;
 use proctor_protocol::canonical::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufWriter, Read, Write};
@@ -45,7 +45,7 @@ pub fn read_scores(path: &Path, items: u64, sha256: &str) -> Result<Vec<f64>, Re
         path: path.to_path_buf(),
         problem,
     };
-    let mut file = match regular::open(path) {
+    let mut file = match In::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(damaged(format!(
                 "there is no such file where the checkpoint promises {items} scores of 8 bytes"
@@ -53,7 +53,7 @@ pub fn read_scores(path: &Path, items: u64, sha256: &str) -> Result<Vec<f64>, Re
         }
         opened => opened.map_err(unreadable)?,
     };
-    let length = file.metadata().map_err(unreadable)?.len();
+    let length = file.length().map_err(unreadable)?;
     if Some(length) != items.checked_mul(8) {
         return Err(damaged(format!(
             "{length} bytes where the checkpoint promises {items} scores of 8 bytes"

@@ -8,6 +8,7 @@
 //! ```
 
 use super::RunDir;
+use super::disk;
 use super::durable::{self, DiskResult};
 use super::fields::{Fields, RecordError};
 use super::regular;
@@ -198,24 +199,23 @@ impl RunDir {
     /// A record is there but cannot be used.
     pub fn sessions(&self) -> Result<Vec<Session>, RecordError> {
         let folder = self.sessions_dir();
-        let unreadable = |source| RecordError::Unreadable {
-            path: folder.clone(),
-            source,
-        };
-        let entries = match std::fs::read_dir(&folder) {
+        let entries = match disk::list(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(unreadable(error)),
+            Err(source) => {
+                return Err(RecordError::Unreadable {
+                    path: folder,
+                    source,
+                });
+            }
         };
         let mut sessions = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(unreadable)?;
-            let number = entry.file_name();
-            let number = number.to_str().filter(|name| name.len() >= 4);
+        for (name, _) in entries {
+            let number = name.to_str().filter(|name| name.len() >= 4);
             let Some(number) = number.and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            sessions.extend(read_session(number, entry.path())?);
+            sessions.extend(read_session(number, folder.join(name))?);
         }
         sessions.sort_by_key(|session| session.number);
         Ok(sessions)

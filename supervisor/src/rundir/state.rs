@@ -3,12 +3,14 @@
 
 use super::RunDir;
 use super::ancestry::Inherited;
+use super::disk;
 use super::fields::RecordError;
 use super::record::count;
 use super::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use super::regular;
 use proctor_protocol::canonical::{Value, read};
 use proctor_protocol::object;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -101,9 +103,12 @@ impl Attempt {
     }
 }
 
+/// The longest log of checkpoints that is read: a hundred thousand lines.
+const LOG_BYTES: u64 = 64 << 20;
+
 /// A file's bytes; `None` when there is no such file.
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
-    match regular::read(path) {
+fn if_there(read: io::Result<Vec<u8>>, path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
+    match read {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(RecordError::Unreadable {
@@ -118,13 +123,23 @@ fn record<T>(
     path: &Path,
     parse: impl FnOnce(&Value, &Path) -> Result<T, RecordError>,
 ) -> Result<Option<T>, RecordError> {
-    let Some(bytes) = read_if_there(path)? else {
+    let Some(bytes) = if_there(regular::read(path), path)? else {
         return Ok(None);
     };
     let Ok(value) = read(&bytes) else {
         return Ok(None);
     };
     parse(&value, path).map(Some)
+}
+
+/// The checkpoints of an attempt, and whether a torn tail was dropped behind them.
+///
+/// # Errors
+/// The log cannot be read, or is damaged before its end.
+pub fn read_log(dir: &Path) -> Result<(Vec<Checkpoint>, bool), RecordError> {
+    let path = dir.join("checkpoints.log");
+    let log = if_there(regular::read_at_most(&path, LOG_BYTES), &path)?.unwrap_or_default();
+    Checkpoint::read_log(&log).map_err(|problem| RecordError::Damaged { path, problem })
 }
 
 /// Reads one attempt.
@@ -135,8 +150,7 @@ pub fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError>
     // The terminal record is looked for first: when it is there, everything it refers to is there too.
     let terminal = record(&dir.join("terminal.json"), Terminal::from_value)?;
     let started = record(&dir.join("started.json"), Started::from_value)?;
-    let log = read_if_there(&dir.join("checkpoints.log"))?.unwrap_or_default();
-    let (checkpoints, torn_tail) = Checkpoint::read_log(&log);
+    let (checkpoints, torn_tail) = read_log(&dir)?;
     Ok(Attempt {
         id,
         dir,
@@ -153,7 +167,7 @@ pub fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError>
 /// A record is there but cannot be used.
 pub fn attempts(run: &RunDir, method_id: &str) -> Result<Vec<Attempt>, RecordError> {
     let folder = run.attempts_dir(method_id);
-    let entries = match std::fs::read_dir(&folder) {
+    let entries = match disk::list(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
@@ -163,16 +177,11 @@ pub fn attempts(run: &RunDir, method_id: &str) -> Result<Vec<Attempt>, RecordErr
             });
         }
     };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|source| RecordError::Unreadable {
-            path: folder.clone(),
-            source,
-        })?;
-        if let Some(id) = entry.file_name().to_str().and_then(AttemptId::parse) {
-            found.push((id, entry.path()));
-        }
-    }
+    let attempt = |name: OsString| Some((AttemptId::parse(name.to_str()?)?, folder.join(name)));
+    let mut found: Vec<_> = entries
+        .into_iter()
+        .filter_map(|(name, _)| attempt(name))
+        .collect();
     found.sort();
     found
         .into_iter()
