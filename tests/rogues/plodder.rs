@@ -1,5 +1,6 @@
 //! Scores everything correctly, each dataset in as many milliseconds as its first argument says, and writes down on stderr what it
 //! was asked: one line a dataset with a digest of its texts and items, which is the same whenever that dataset is asked.
+//! Honest report: `completed`, a score for everything.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;

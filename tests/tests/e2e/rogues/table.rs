@@ -97,6 +97,7 @@ const fn number(spelling: &'static [&'static str]) -> Case {
 pub const QUICK: &[Case] = &[
     case("good", "completed", 3),
     case("recorder", "completed", 3),
+    case("plodder", "completed", 3),
     // Words.
     number(&["NaN"]),
     number(&["nan", "in lower case"]),
