@@ -5,6 +5,7 @@ pub mod auth;
 pub mod conduct;
 pub mod confine;
 pub mod listen;
+pub mod metrics;
 pub mod page;
 pub mod places;
 pub mod queue;

@@ -9,7 +9,7 @@ mod method;
 mod overview;
 mod run;
 #[cfg(test)]
-mod sample;
+pub(super) mod sample;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -6,7 +6,7 @@ use crate::daemon::view::{
     QueueView, RunState, RunSummary, RunView,
 };
 
-pub(super) const NOW: &str = "2026-01-01T10:05:00Z";
+pub(in crate::daemon) const NOW: &str = "2026-01-01T10:05:00Z";
 
 pub(super) fn moment() -> Moment<'static> {
     Moment {
@@ -181,7 +181,7 @@ pub(super) fn run() -> RunView {
     }
 }
 
-pub(super) fn queue() -> QueueView {
+pub(in crate::daemon) fn queue() -> QueueView {
     QueueView {
         version: "0.1.0".into(),
         started_utc: "2026-01-01T08:00:00Z".into(),
