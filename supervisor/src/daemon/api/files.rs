@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::openapi::Always;
 use super::runs::{method, query, run_id};
 use super::{Api, blocking};
+use crate::daemon::page;
 use crate::daemon::read::bundle_dir;
 use crate::daemon::view::LogView;
 use crate::rundir::state;
@@ -126,7 +127,7 @@ pub(super) async fn bundle_file(
     Path((id, number, path)): Path<(String, String, String)>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&id)?;
-    let kind = content_type(&path);
+    let served = page::served(&path);
     let (file, length) = blocking(move || {
         api.queue.find(id)?;
         let dir = bundle_dir(&api.queue.state().run_dir(id), &number)
@@ -143,14 +144,11 @@ pub(super) async fn bundle_file(
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(served.content_type));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    // Pages of bundles carry their style; they need nothing else.
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox allow-popups",
-        ),
+        HeaderValue::from_static(served.policy),
     );
     Ok(response)
 }
@@ -179,15 +177,6 @@ fn beneath(dir: &FilePath, path: &str) -> Option<(File, u64)> {
     let file = File::from(openat2(&root, path, how).ok()?);
     let found = file.metadata().ok()?;
     found.is_file().then_some((file, found.len()))
-}
-
-fn content_type(path: &str) -> &'static str {
-    match path.rsplit_once('.').map(|(_, end)| end) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("json") => "application/json",
-        Some("csv") => "text/csv; charset=utf-8",
-        _ => "application/octet-stream",
-    }
 }
 
 #[cfg(test)]

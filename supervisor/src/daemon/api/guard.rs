@@ -138,10 +138,11 @@ fn check_origin(request: &Request, port: u16) -> Result<(), ApiError> {
 }
 
 /// Paths that are answered without a token.
-const OPEN: [&str; 2] = ["/healthz", "/login"];
+const OPEN: [&str; 4] = ["/healthz", "/login", "/page.css", "/page.svg"];
 
 fn check_access(api: &Api, request: &Request) -> Result<(), Refusal> {
-    if OPEN.contains(&request.uri().path()) {
+    let path = request.uri().path();
+    if OPEN.contains(&path) || is_cancel_form(request.method(), path) {
         return Ok(());
     }
     let headers = request.headers();
@@ -164,6 +165,12 @@ fn check_access(api: &Api, request: &Request) -> Result<(), Refusal> {
         Access::None if looks && wants_page => Err(Refusal::Login),
         Access::None => Err(ApiError::Unauthorized.into()),
     }
+}
+
+/// True for the form of the page that cancels, which holds the token itself: its handler looks for it there.
+fn is_cancel_form(method: &Method, path: &str) -> bool {
+    let run = path.strip_prefix("/runs/").and_then(|rest| rest.strip_suffix("/cancel"));
+    *method == Method::POST && run.is_some()
 }
 
 /// What a browser is told about every answer that says nothing else.

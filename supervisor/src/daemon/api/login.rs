@@ -2,28 +2,19 @@
 
 use super::Api;
 use super::error::ApiError;
+use crate::daemon::page;
 use axum::Form;
 use axum::Router;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use axum::routing::get;
+use axum::routing::post;
 use serde::Deserialize;
 
 /// The way in.
 pub(super) fn router() -> Router<Api> {
-    Router::new().route("/login", get(form).post(enter))
-}
-
-const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-<meta name=\"viewport\" content=\"width=device-width\"><title>Proctor</title>\
-<form method=\"post\" action=\"/login\"><p><label>Token of this daemon \
-<input type=\"password\" name=\"token\" autocomplete=\"current-password\" required></label> \
-<button>Look</button></p></form></html>";
-
-async fn form() -> Html<&'static str> {
-    Html(FORM)
+    Router::new().route("/login", post(enter))
 }
 
 #[derive(Deserialize)]
@@ -43,7 +34,8 @@ async fn enter(
         .as_ref()
         .filter(|token| token.is(entry.token.trim()));
     let Some(token) = token else {
-        return Err(ApiError::Unauthorized);
+        let again = page::login_again("this is not the token of the daemon");
+        return Ok((StatusCode::UNAUTHORIZED, Html(again)).into_response());
     };
     let mut response = Redirect::to("/").into_response();
     if let Ok(cookie) = HeaderValue::from_str(&token.set_cookie()) {

@@ -16,7 +16,7 @@ use super::auth::Token;
 use super::queue::{Known, Queue, QueueError};
 use super::read;
 use super::submit::Submissions;
-use super::view::{QueueView, RunPage, RunState, RunView};
+use super::view::{QueueView, RunPage, RunState, RunSummary, RunView};
 use crate::error::Error;
 use crate::rundir::{Plan, RunDir};
 use axum::Router;
@@ -82,6 +82,7 @@ impl Api {
         let (router, _) = openapi::router().split_for_parts();
         router
             .merge(login::router())
+            .merge(super::page::router())
             .fallback(runs::nothing_here)
             .method_not_allowed_fallback(runs::not_possible)
             .with_state(self.clone())
@@ -132,6 +133,26 @@ impl Api {
         blocking(move || {
             let (known, dir, plan) = api.open(id)?;
             Ok(read::run_view(known, &dir, &plan)?)
+        })
+        .await
+    }
+
+    /// Cancels a run, or those of its methods whose names or ids are given.
+    ///
+    /// # Errors
+    /// There is no such run or method, it is over, or the wish cannot be kept.
+    pub async fn cancel(&self, id: u64, names: Vec<String>) -> Result<RunSummary, ApiError> {
+        let api = self.clone();
+        blocking(move || {
+            let mut methods = Vec::new();
+            if !names.is_empty() {
+                let (_, _, plan) = api.open(id)?;
+                for name in &names {
+                    let position = runs::method(&plan, name)?;
+                    methods.push((position, plan.methods[position].id.clone()));
+                }
+            }
+            Ok(Arc::clone(&api.queue).cancel(id, &methods)?)
         })
         .await
     }

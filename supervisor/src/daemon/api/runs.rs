@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::openapi::Always;
-use super::{Api, blocking};
+use super::Api;
 use crate::daemon::submit::Submission;
 use crate::daemon::view::{Health, Problem, QueueView, RunPage, RunState, RunSummary, RunView};
 use crate::rundir::Plan;
@@ -14,7 +14,6 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 /// The most runs of a page.
@@ -115,19 +114,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<RunSummary>, ApiError> {
     let id = run_id(&id)?;
     let wanted: Cancel = json(&headers, &body)?;
-    let summary = blocking(move || {
-        let mut methods = Vec::new();
-        if !wanted.methods.is_empty() {
-            let (_, _, plan) = api.open(id)?;
-            for name in &wanted.methods {
-                let position = method(&plan, name)?;
-                methods.push((position, plan.methods[position].id.clone()));
-            }
-        }
-        let queue = Arc::clone(&api.queue);
-        Ok(queue.cancel(id, &methods)?)
-    });
-    Ok(Json(summary.await?))
+    Ok(Json(api.cancel(id, wanted.methods).await?))
 }
 
 /// The position of a method by its id or its name.

@@ -20,7 +20,7 @@ pub(super) fn section(run: &RunView) -> Markup {
             }
         };
     };
-    let link = |path: &str| format!("/runs/{id}/bundle/{}", address(path));
+    let link = |path: &str| format!("/v1/runs/{id}/bundles/{}/{}", address(&bundle.number), address(path));
     let more = bundle.files.len().saturating_sub(LISTED);
     html! {
         section aria-labelledby="bundle" {
@@ -48,7 +48,8 @@ pub(super) fn section(run: &RunView) -> Markup {
 pub struct Served {
     /// Its media type. What is not known to be ours is plain text, whatever is in it.
     pub content_type: &'static str,
-    /// Its content security policy: even our own pages get no script, no form, no origin.
+    /// Its content security policy: even our own pages get no script, no form and nothing from elsewhere. They keep their
+    /// origin, since a browser sends its cookie only then when one leads to the other.
     pub policy: &'static str,
 }
 
@@ -65,7 +66,7 @@ pub fn served(path: &str) -> Served {
     };
     Served {
         content_type,
-        policy: "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        policy: "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     }
 }
 
@@ -95,6 +96,7 @@ mod tests {
                 "{plain}"
             );
         }
-        assert!(served("bundle.html").policy.starts_with("sandbox;"));
+        let policy = served("bundle.html").policy;
+        assert!(policy.starts_with("sandbox ") && !policy.contains("allow-scripts") && !policy.contains("script-src"));
     }
 }

@@ -1,7 +1,7 @@
 //! The pages with a form: the one that cancels a run or a method, and the one that asks for the token.
 
 use super::{Keep, Moment, Page, name, sentence};
-use crate::daemon::view::{MethodView, RunView};
+use crate::daemon::view::{MethodView, Problem, RunView};
 use crate::render::brief;
 use maud::{Markup, html};
 
@@ -61,6 +61,20 @@ pub fn login_page(problem: Option<&str>, moment: Moment<'_>) -> String {
                  whatever changes something asks for the token again."
             }
         },
+    };
+    page.text()
+}
+
+/// Says why something cannot be shown.
+pub fn problem_page(problem: &Problem, moment: Moment<'_>) -> String {
+    let page = Page {
+        moment,
+        keep: Keep::Form,
+        address: "",
+        title: "Proctor",
+        heading: html! { "This cannot be shown" },
+        facts: html! { (brief(&problem.code)) },
+        main: html! { p.lead { (sentence(&problem.message)) } p.note { (sentence(&problem.help)) } },
     };
     page.text()
 }

@@ -1,6 +1,6 @@
 //! The methods of a run.
 
-use super::words::{Standing, clock, left};
+use super::words::{Standing, clock, left, took};
 use super::{chip, name, sentence, short};
 use crate::daemon::view::{MethodState, MethodView};
 use crate::render::brief;
@@ -32,10 +32,11 @@ fn row(at: usize, method: &MethodView) -> Markup {
             tr {
                 th.name scope="row" { (name(&method.name)) small { code title=(brief(&method.id)) { (short(&method.id)) } } }
                 td.outcome { (chip(standing, &word)) }
-                td.why {
+                td.why { @if method.state == MethodState::Running && method.items_total > 0 {
+                    (under_way(method))
+                } @else {
                     p { (sentence(&method.sentence)) }
-                    @if method.state == MethodState::Running { (under_way(method)) }
-                }
+                } }
                 td.number data-label="datasets" { (method.datasets_done) " / " (method.datasets_total) }
                 td.number data-label="time" { (time_of_budget(method)) }
             }
@@ -48,22 +49,16 @@ fn row(at: usize, method: &MethodView) -> Markup {
 
 /// How far a running method is.
 fn under_way(method: &MethodView) -> Markup {
-    let label = format!(
-        "{} of {} items of the open dataset are answered",
-        method.items_done, method.items_total
-    );
+    let label = format!("{} of {} items", method.items_done, method.items_total);
     html! {
-        @if method.items_total > 0 {
-            progress max=(method.items_total) value=(method.items_done.min(method.items_total)) aria-label=(label) {
-                (label)
-            }
+        p {
+            @if let Some(dataset) = &method.dataset { "On " b { (name(dataset)) } ": " }
+            (label) @if method.dataset.is_none() { " of a dataset" } "."
         }
-        p.note {
-            @if method.items_total > 0 { (method.items_done) " of " (method.items_total) " items" }
-            @if let Some(dataset) = &method.dataset { " of " (name(dataset)) }
-            @if method.items_total > 0 || method.dataset.is_some() { "; " }
-            (left(method))
+        progress max=(method.items_total) value=(method.items_done.min(method.items_total)) aria-label=(label) {
+            (label)
         }
+        p.note { (sentence(&left(method))) }
     }
 }
 
@@ -73,6 +68,8 @@ fn time_of_budget(method: &MethodView) -> Markup {
     html! {
         @if method.state == MethodState::Queued {
             "0 s / " (budget)
+        } @else if method.state == MethodState::Ended {
+            (took(method.elapsed_seconds)) " / " (budget)
         } @else {
             (clock(method.elapsed_seconds)) " / " (budget)
             @if method.state == MethodState::Running && share.is_finite() {

@@ -7,6 +7,7 @@ mod form;
 mod machine;
 mod method;
 mod overview;
+mod routes;
 mod run;
 #[cfg(test)]
 pub(super) mod sample;
@@ -16,8 +17,9 @@ mod timeline;
 mod words;
 
 pub use files::{Served, served};
-pub use form::{cancel_page, from_here, login_page};
+pub use form::{cancel_page, from_here, login_page, problem_page};
 pub use overview::{list_page, overview_page};
+pub use routes::{login_again, router};
 pub use run::run_page;
 
 use crate::render::{brief, message};

@@ -2,7 +2,7 @@
 
 use super::words::{Standing, clock, count, instant, time};
 use super::{Keep, Moment, Page, chip, machine, name, sentence};
-use crate::daemon::view::{QueueView, RunPage, RunSummary};
+use crate::daemon::view::{QueueView, RunPage, RunState, RunSummary};
 use maud::{Markup, html};
 
 /// The overview. It is bounded as the view is.
@@ -97,8 +97,16 @@ fn link(run: &RunSummary) -> Markup {
     html! { a href=(format!("/runs/{}", run.id)) { "Run " (run.id) ": " (name(&run.benchmark_id)) } }
 }
 
+/// Where a run is: of one that runs, how many methods came out how; of the others, their sentence.
+pub(super) fn state(run: &RunSummary) -> Markup {
+    match run.state {
+        RunState::Running => html! { (tally(run)) "." },
+        RunState::Queued | RunState::Ended => sentence(&run.sentence),
+    }
+}
+
 /// How many methods came out how.
-pub(super) fn tally(run: &RunSummary) -> String {
+fn tally(run: &RunSummary) -> String {
     let methods = run.methods;
     let mut parts = vec![format!(
         "{} of {} ended",
@@ -124,9 +132,9 @@ fn running(run: &RunSummary, now_utc: &str) -> Markup {
         article.card id=(format!("run-{}", run.id)) {
             h3 { (link(run)) " " (chip(standing, word)) }
             (progress(run))
-            p { (sentence(&run.sentence)) }
+            p { (state(run)) }
             p.note {
-                (tally(run)) " · priority " (run.priority)
+                "Priority " (run.priority)
                 @if run.exclusive { " · alone on the machine" }
                 @if let Some(started) = &run.started_utc { " · since " (time(started)) }
                 @if let Some(seconds) = seconds.filter(|seconds| *seconds >= 0.0) { ", for " (clock(seconds)) }
@@ -197,7 +205,7 @@ fn ended(runs: &[RunSummary]) -> Markup {
                     tr id=(format!("run-{}", run.id)) {
                         td.name { (link(run)) }
                         td.outcome { (chip(standing, word)) }
-                        td.why { (sentence(&run.sentence)) }
+                        td.why { (state(run)) }
                         td.number data-label="methods" { (run.methods.ended) " / " (run.methods.total) }
                         td.number data-label="ended" {
                             @match &run.ended_utc { Some(ended) => (time(ended)), None => span.none { "-" } }

@@ -1,7 +1,7 @@
 //! The page of one run.
 
 use super::timeline::{Bar, MOST_BARS, Timeline};
-use super::words::{Standing, clock, count, instant, time};
+use super::words::{Standing, clock, count, instant, time, took};
 use super::{Keep, Moment, Page, chip, files, method, name, overview, sentence, short};
 use crate::daemon::view::{AttemptView, MethodState, MethodView, RunState, RunView};
 use crate::render::brief;
@@ -13,15 +13,8 @@ const METHODS: usize = 50;
 /// The most attempts in the table beside the picture.
 const ATTEMPTS: usize = MOST_BARS;
 
-/// The page of a run. `part` is which part of its methods is shown, from 1; `can_cancel` says whether the page may offer
-/// that.
-pub fn run_page(
-    run: &RunView,
-    part: usize,
-    can_cancel: bool,
-    moment: Moment<'_>,
-    keep: Keep<'_>,
-) -> String {
+/// The page of a run. `part` is which part of its methods is shown, from 1.
+pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) -> String {
     let summary = &run.summary;
     let (standing, word) = Standing::of_run(summary);
     let id = summary.id;
@@ -48,11 +41,10 @@ pub fn run_page(
         main: html! {
             section aria-labelledby="state" {
                 h2 id="state" { "State" }
-                p.lead { (sentence(&summary.sentence)) }
+                p.lead { (overview::state(summary)) }
                 (overview::progress(summary))
-                p.note { (overview::tally(summary)) }
                 (facts(run))
-                @if can_cancel && summary.state != RunState::Ended && !summary.cancelled {
+                @if summary.state != RunState::Ended && !summary.cancelled {
                     p { a href=(format!("/runs/{id}/cancel")) { "Cancel this run ..." } }
                 }
             }
@@ -177,7 +169,7 @@ fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
                 standing: entry.standing,
                 outcome: entry.word.clone(),
                 start,
-                end: start + entry.attempt.seconds.max(0.0),
+                end: end(entry, now).map_or(start, |end| end - first).max(start),
                 pauses: Vec::new(),
             }
         })
@@ -194,6 +186,15 @@ fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
         lanes,
         bars,
         span: span.max(1.0),
+    }
+}
+
+/// When an attempt ended, or how far it has come.
+fn end(entry: &Entry<'_>, now: Option<f64>) -> Option<f64> {
+    let known = entry.started + entry.attempt.seconds;
+    match entry.standing {
+        Standing::Running => now.map(|now| known.max(now)),
+        _ => Some(known),
     }
 }
 
@@ -244,7 +245,7 @@ fn attempt_table(entries: &[Entry<'_>]) -> Markup {
                             @if let Some(outcome) = &entry.attempt.outcome { p.note { (sentence(&outcome.sentence)) } }
                         }
                         td data-label="started" { (time(entry.attempt.started_utc.as_deref().unwrap_or("unknown"))) }
-                        td.number data-label="took" { (clock(entry.attempt.seconds)) }
+                        td.number data-label="took" { (took(entry.attempt.seconds)) }
                     }
                 } }
             } } }

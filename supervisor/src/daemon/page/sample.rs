@@ -37,7 +37,7 @@ pub(super) fn summary(id: u64, state: RunState) -> RunSummary {
         position: (state == RunState::Queued).then_some(1),
         sentence: match state {
             RunState::Queued => "waits for 2 cores; run 7 has them",
-            RunState::Running => "3 of 8 methods ended, 1 runs",
+            RunState::Running => "3 of 8 methods ended",
             RunState::Ended => "8 methods ended, 2 of them failed",
         }
         .into(),

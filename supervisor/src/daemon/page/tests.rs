@@ -3,7 +3,7 @@
 use super::sample::{method, moment, outcome, queue, run, summary};
 use super::words::{Standing, bytes, clock, left, time};
 use super::*;
-use crate::daemon::view::{MethodState, MethodView, QueueView, RunPage, RunState, RunView};
+use crate::daemon::view::{MethodState, MethodView, Problem, QueueView, RunPage, RunState, RunView};
 use proptest::prelude::*;
 
 const LIVE: Keep<'static> = Keep::Live("/v1/events");
@@ -16,12 +16,16 @@ fn every_page(queue: &QueueView, run: &RunView) -> Vec<String> {
     vec![
         overview_page(queue, sample::NOW, LIVE),
         list_page(&list, Some(9), moment(), Keep::Slow),
-        run_page(run, 1, true, moment(), Keep::Live("/v1/runs/7/events")),
+        run_page(run, 1, moment(), Keep::Live("/v1/runs/7/events")),
         cancel_page(
             run,
             run.methods.first(),
             true,
             Some("the token is wrong"),
+            moment(),
+        ),
+        problem_page(
+            &Problem { code: queue.version.clone(), message: run.summary.sentence.clone(), help: run.run_id.clone() },
             moment(),
         ),
         login_page(
@@ -136,7 +140,7 @@ fn a_page_is_whole_without_a_script_and_has_nothing_inline() {
 #[test]
 fn without_a_script_a_page_reloads_itself_unless_it_is_held() {
     let reload = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>";
-    let page = |keep| run_page(&run(), 1, true, moment(), keep);
+    let page = |keep| run_page(&run(), 1, moment(), keep);
     assert!(page(LIVE).contains(reload));
     assert!(page(LIVE).contains("data-events=\"/v1/events\""));
     assert!(page(Keep::Slow).contains(reload));
@@ -197,19 +201,20 @@ fn the_overview_says_what_runs_what_waits_and_why() {
 
 #[test]
 fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
-    let page = run_page(&run(), 1, true, moment(), LIVE);
+    let page = run_page(&run(), 1, moment(), LIVE);
     for must in [
         "Used up its budget of 10 min 00 s and was killed; 1 of 3 datasets finished.",
         "<span class=\"chip bad\">timeout</span>",
         "<span class=\"chip running\">running</span>",
         "<span class=\"chip owed\">infrastructure</span>",
-        "250 of 1000 items of <bdi>pairs of words</bdi>; about 1:35 left at the pace so far",
+        "On <b><bdi>pairs of words</bdi></b>: 250 of 1000 items.",
+        "About 1:35 left for this dataset at the pace so far.",
         "2:00 / 10:00",
         "0 s / 10:00",
         "still at item 17",
         "Cancel this run",
-        "/runs/7/bundle/scores/a%20b.csv",
-        "/runs/7/bundle/results.html",
+        "/v1/runs/7/bundles/0001/scores/a%20b.csv",
+        "/v1/runs/7/bundles/0001/results.html",
         "Timeline of attempts",
         "supervisor lost",
     ] {
@@ -217,17 +222,19 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
     }
     // The words of a method that did well are of no interest.
     assert_eq!(page.matches("<pre class=\"stderr\"").count(), 1);
-    assert!(!run_page(&run(), 1, false, moment(), LIVE).contains("Cancel this run"));
+    let mut over = run();
+    over.summary.state = RunState::Ended;
+    assert!(!run_page(&over, 1, moment(), LIVE).contains("Cancel this run"));
 }
 
 #[test]
 fn a_time_left_is_told_only_when_it_is_known() {
     let mut method = method("m", MethodState::Running, None);
-    assert_eq!(left(&method), "about 1:35 left at the pace so far");
+    assert_eq!(left(&method), "about 1:35 left for this dataset at the pace so far");
     method.eta_seconds = Some(481.0);
     assert_eq!(
         left(&method),
-        "about 8:01 left at the pace so far, more than its budget has"
+        "about 8:01 left for this dataset at the pace so far, more than its budget has"
     );
     for unknown in [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1.0)] {
         method.eta_seconds = unknown;
@@ -286,7 +293,7 @@ fn a_page_is_bounded_however_much_there_is() {
         })
         .collect();
     run.methods[999] = method("the running one", MethodState::Running, None);
-    let page = run_page(&run, 1, true, moment(), LIVE);
+    let page = run_page(&run, 1, moment(), LIVE);
     assert!(page.contains("part 1 of 20"), "{page}");
     assert_eq!(page.matches("<tbody id=\"method-").count(), 50);
     assert_eq!(page.matches("<svg x=").count(), 400);
@@ -294,7 +301,7 @@ fn a_page_is_bounded_however_much_there_is() {
     assert!(page.len() < 1_000_000, "{}", page.len());
     let first = page.find("the running one").expect("it comes first");
     assert!(first < page.find("method 0<").expect("it comes later"));
-    let last = run_page(&run, 99, true, moment(), LIVE);
+    let last = run_page(&run, 99, moment(), LIVE);
     assert!(last.contains("part 20 of 20") && last.contains("Earlier part"));
 }
 
@@ -314,7 +321,7 @@ fn a_script_in_a_name_and_escapes_in_stderr_stay_harmless_text() {
         );
         assert!(!page.chars().any(is_harmful));
     }
-    let page = run_page(&run, 1, true, moment(), LIVE);
+    let page = run_page(&run, 1, moment(), LIVE);
     assert!(
         page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"),
         "{page}"

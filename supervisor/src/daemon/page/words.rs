@@ -97,25 +97,30 @@ pub(super) fn clock(seconds: f64) -> String {
     }
 }
 
+/// Seconds that something took, which will not change any more: exact where they are few.
+pub(super) fn took(seconds: f64) -> String {
+    if (0.0..10.0).contains(&seconds) {
+        crate::render::seconds(seconds)
+    } else {
+        clock(seconds)
+    }
+}
+
 /// "1 method", "2 methods"
 pub(super) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// What is to be said of the time a running method still needs.
+/// What is to be said of the time that a running method still needs for its open dataset.
 pub(super) fn left(method: &MethodView) -> String {
     let remaining = method.budget_seconds - method.elapsed_seconds;
-    match method
-        .eta_seconds
-        .filter(|eta| eta.is_finite() && *eta >= 0.0)
-    {
+    match method.eta_seconds.filter(|eta| eta.is_finite() && *eta >= 0.0) {
         None => "time left unknown: nothing is answered yet".to_owned(),
-        Some(eta) if eta > remaining => format!(
-            "about {} left at the pace so far, more than its budget has",
-            clock(eta)
-        ),
-        Some(eta) => format!("about {} left at the pace so far", clock(eta)),
+        Some(eta) => {
+            let more = if eta > remaining { ", more than its budget has" } else { "" };
+            format!("about {} left for this dataset at the pace so far{more}", clock(eta))
+        }
     }
 }
 
