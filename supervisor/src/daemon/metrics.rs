@@ -164,7 +164,10 @@ pub fn exposition(queue: &QueueView, now_utc: &str, process: Process) -> String 
         Gauge,
         "Cores that the daemon gives out, by whether a run has them.",
         &[
-            (&[("state", "given")], count(machine.cores.len().saturating_sub(free))),
+            (
+                &[("state", "given")],
+                count(machine.cores.len().saturating_sub(free)),
+            ),
             (&[("state", "free")], count(free)),
         ],
     );
@@ -272,7 +275,10 @@ mod tests {
             match words.as_slice() {
                 ["#", "HELP", name, _, ..] => {
                     assert!(names.insert((*name).to_owned()), "{name} comes twice");
-                    assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
+                    assert!(
+                        name.bytes()
+                            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+                    );
                     (*name).clone_into(&mut current);
                 }
                 ["#", "TYPE", name, "gauge" | "counter"] => assert_eq!(*name, current),
@@ -293,8 +299,16 @@ mod tests {
             ["NaN", "+Inf", "-Inf", "0.1"]
         );
         let mut out = Exposition::default();
-        out.metric("m", Kind::Gauge, "one\\two\nthree", &[(&[("a", "x"), ("b", "\"")], 1.0)]);
-        assert_eq!(out.text, "# HELP m one\\\\two\\nthree\n# TYPE m gauge\nm{a=\"x\",b=\"\\\"\"} 1\n");
+        out.metric(
+            "m",
+            Kind::Gauge,
+            "one\\two\nthree",
+            &[(&[("a", "x"), ("b", "\"")], 1.0)],
+        );
+        assert_eq!(
+            out.text,
+            "# HELP m one\\\\two\\nthree\n# TYPE m gauge\nm{a=\"x\",b=\"\\\"\"} 1\n"
+        );
     }
 
     #[test]
@@ -304,7 +318,9 @@ mod tests {
         queue.started_utc = "soon".into();
         queue.next.clear();
         let text = exposition(&queue, sample::NOW, Process::default());
-        assert!(!text.contains("memory") && !text.contains("start_time") && !text.contains("process_"));
+        assert!(
+            !text.contains("memory") && !text.contains("start_time") && !text.contains("process_")
+        );
         assert!(text.contains("proctor_queue_head_age_seconds 0\n"));
     }
 

@@ -19,6 +19,7 @@ mod matheel_reads;
 mod measured;
 mod merging;
 mod official;
+mod page;
 mod places;
 mod refusals;
 mod reports;

@@ -144,7 +144,10 @@ pub(super) async fn bundle_file(
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(served.content_type));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(served.content_type),
+    );
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     headers.insert(
         header::CONTENT_SECURITY_POLICY,

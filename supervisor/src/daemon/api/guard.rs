@@ -169,7 +169,9 @@ fn check_access(api: &Api, request: &Request) -> Result<(), Refusal> {
 
 /// True for the form of the page that cancels, which holds the token itself: its handler looks for it there.
 fn is_cancel_form(method: &Method, path: &str) -> bool {
-    let run = path.strip_prefix("/runs/").and_then(|rest| rest.strip_suffix("/cancel"));
+    let run = path
+        .strip_prefix("/runs/")
+        .and_then(|rest| rest.strip_suffix("/cancel"));
     *method == Method::POST && run.is_some()
 }
 

@@ -1,8 +1,8 @@
 //! The queue and its runs: looking, submitting, cancelling.
 
+use super::Api;
 use super::error::ApiError;
 use super::openapi::Always;
-use super::Api;
 use crate::daemon::submit::Submission;
 use crate::daemon::view::{Health, Problem, QueueView, RunPage, RunState, RunSummary, RunView};
 use crate::rundir::Plan;

@@ -20,7 +20,13 @@ pub(super) fn section(run: &RunView) -> Markup {
             }
         };
     };
-    let link = |path: &str| format!("/v1/runs/{id}/bundles/{}/{}", address(&bundle.number), address(path));
+    let link = |path: &str| {
+        format!(
+            "/v1/runs/{id}/bundles/{}/{}",
+            address(&bundle.number),
+            address(path)
+        )
+    };
     let more = bundle.files.len().saturating_sub(LISTED);
     html! {
         section aria-labelledby="bundle" {
@@ -97,6 +103,10 @@ mod tests {
             );
         }
         let policy = served("bundle.html").policy;
-        assert!(policy.starts_with("sandbox ") && !policy.contains("allow-scripts") && !policy.contains("script-src"));
+        assert!(
+            policy.starts_with("sandbox ")
+                && !policy.contains("allow-scripts")
+                && !policy.contains("script-src")
+        );
     }
 }

@@ -10,12 +10,12 @@ use crate::daemon::auth::Door;
 use crate::daemon::metrics;
 use crate::daemon::view::{RunState, RunView};
 use crate::run::host;
+use axum::Router;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Extension, Form, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
-use axum::Router;
 use serde::Deserialize;
 
 /// Runs on one page of the list.
@@ -30,9 +30,18 @@ pub fn router() -> Router<Api> {
         .route("/runs/{id}/cancel", get(ask).post(cancel))
         .route("/login", get(login))
         .route("/metrics", get(numbers))
-        .route("/page.css", get(|| async { of_type("text/css; charset=utf-8", style()) }))
-        .route("/page.js", get(|| async { of_type("text/javascript; charset=utf-8", SCRIPT) }))
-        .route("/page.svg", get(|| async { of_type("image/svg+xml", ICON) }))
+        .route(
+            "/page.css",
+            get(|| async { of_type("text/css; charset=utf-8", style()) }),
+        )
+        .route(
+            "/page.js",
+            get(|| async { of_type("text/javascript; charset=utf-8", SCRIPT) }),
+        )
+        .route(
+            "/page.svg",
+            get(|| async { of_type("image/svg+xml", ICON) }),
+        )
 }
 
 fn of_type(kind: &'static str, body: impl IntoResponse) -> Response {
@@ -134,7 +143,12 @@ async fn run(
     };
     let part = wish.part.as_deref().and_then(|text| text.parse().ok());
     let keep = wish.keep(keep);
-    Ok(Html(run_page(&run, part.unwrap_or(1), Now::take().moment(), keep)))
+    Ok(Html(run_page(
+        &run,
+        part.unwrap_or(1),
+        Now::take().moment(),
+        keep,
+    )))
 }
 
 async fn ask(
@@ -145,7 +159,10 @@ async fn ask(
 ) -> Result<Html<String>, Problem> {
     let run = found(&api, &id).await?;
     let method = wish.method.as_deref();
-    let method = run.methods.iter().find(|one| Some(one.id.as_str()) == method);
+    let method = run
+        .methods
+        .iter()
+        .find(|one| Some(one.id.as_str()) == method);
     let page = cancel_page(&run, method, needs_token(door), None, Now::take().moment());
     Ok(Html(page))
 }
@@ -170,7 +187,11 @@ async fn cancel(
     headers: HeaderMap,
     wanted: Result<Form<Wanted>, FormRejection>,
 ) -> Result<Response, Problem> {
-    let text = |name: HeaderName| headers.get(name).map(|text| text.to_str().unwrap_or_default());
+    let text = |name: HeaderName| {
+        headers
+            .get(name)
+            .map(|text| text.to_str().unwrap_or_default())
+    };
     let site = text(HeaderName::from_static("sec-fetch-site"));
     // Also on the Unix socket: `ssh -L` puts a browser there.
     if !form::from_here(text(header::ORIGIN), site, text(header::HOST)) {
@@ -191,12 +212,24 @@ async fn cancel(
     };
     let again = |status: StatusCode, problem: &str| {
         let moment = Now::take();
-        let page = cancel_page(&run, method, needs_token(door), Some(problem), moment.moment());
+        let page = cancel_page(
+            &run,
+            method,
+            needs_token(door),
+            Some(problem),
+            moment.moment(),
+        );
         (status, Html(page)).into_response()
     };
-    let shown = api.token.as_ref().is_some_and(|token| token.is(wanted.token.trim()));
+    let shown = api
+        .token
+        .as_ref()
+        .is_some_and(|token| token.is(wanted.token.trim()));
     if needs_token(door) && !shown {
-        return Ok(again(StatusCode::FORBIDDEN, "this is not the token of the daemon"));
+        return Ok(again(
+            StatusCode::FORBIDDEN,
+            "this is not the token of the daemon",
+        ));
     }
     let methods = method.map(|method| method.id.clone()).into_iter().collect();
     match api.cancel(run.summary.id, methods).await {

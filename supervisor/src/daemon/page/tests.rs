@@ -3,7 +3,9 @@
 use super::sample::{method, moment, outcome, queue, run, summary};
 use super::words::{Standing, bytes, clock, left, time};
 use super::*;
-use crate::daemon::view::{MethodState, MethodView, Problem, QueueView, RunPage, RunState, RunView};
+use crate::daemon::view::{
+    MethodState, MethodView, Problem, QueueView, RunPage, RunState, RunView,
+};
 use proptest::prelude::*;
 
 const LIVE: Keep<'static> = Keep::Live("/v1/events");
@@ -25,7 +27,11 @@ fn every_page(queue: &QueueView, run: &RunView) -> Vec<String> {
             moment(),
         ),
         problem_page(
-            &Problem { code: queue.version.clone(), message: run.summary.sentence.clone(), help: run.run_id.clone() },
+            &Problem {
+                code: queue.version.clone(),
+                message: run.summary.sentence.clone(),
+                help: run.run_id.clone(),
+            },
             moment(),
         ),
         login_page(
@@ -230,7 +236,10 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
 #[test]
 fn a_time_left_is_told_only_when_it_is_known() {
     let mut method = method("m", MethodState::Running, None);
-    assert_eq!(left(&method), "about 1:35 left for this dataset at the pace so far");
+    assert_eq!(
+        left(&method),
+        "about 1:35 left for this dataset at the pace so far"
+    );
     method.eta_seconds = Some(481.0);
     assert_eq!(
         left(&method),

@@ -115,11 +115,21 @@ pub(super) fn count(number: u64, noun: &str) -> String {
 /// What is to be said of the time that a running method still needs for its open dataset.
 pub(super) fn left(method: &MethodView) -> String {
     let remaining = method.budget_seconds - method.elapsed_seconds;
-    match method.eta_seconds.filter(|eta| eta.is_finite() && *eta >= 0.0) {
+    match method
+        .eta_seconds
+        .filter(|eta| eta.is_finite() && *eta >= 0.0)
+    {
         None => "time left unknown: nothing is answered yet".to_owned(),
         Some(eta) => {
-            let more = if eta > remaining { ", more than its budget has" } else { "" };
-            format!("about {} left for this dataset at the pace so far{more}", clock(eta))
+            let more = if eta > remaining {
+                ", more than its budget has"
+            } else {
+                ""
+            };
+            format!(
+                "about {} left for this dataset at the pace so far{more}",
+                clock(eta)
+            )
         }
     }
 }
