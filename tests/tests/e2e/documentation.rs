@@ -82,6 +82,7 @@ fn pages_name_only_commands_and_options_that_exist() {
     for command in [
         "freeze",
         "run",
+        "resume",
         "status",
         "merge",
         "validate",
