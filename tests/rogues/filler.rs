@@ -1,5 +1,6 @@
 //! Writes one file after the other until the system refuses, and scores everything correctly.
-//! Honest report: `completed`; where the room has a disk of its own, no more than its size was written.
+//! Honest report: `completed` where the room has a disk of its own, and no more than its size was written; where it is
+//! only watched, `resource_limit(disk)` when it was seen in time.
 
 use proctor_tests::misdeed::tell;
 use proctor_tests::talk::Talk;

@@ -3,11 +3,6 @@
 //! Honest report: `timeout` at the deadline, exit code 0 of the worker itself, nothing alive, and no wait for the rest of
 //! the grace period.
 
-#![expect(
-    clippy::zombie_processes,
-    reason = "what is left behind is the misdeed"
-)]
-
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::{SigSet, Signal, raise};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::cgroup::Cgroup;
 use super::filter::{self, Refuse};
@@ -106,7 +107,8 @@ impl Confined {
             }
             (Err(_), Ok(())) => {
                 let root = user.is_none() && nix::unistd::geteuid().is_root();
-                match ruleset::create(scratch, &spec.hidden, &visible, root) {
+                let networks = spec.confinement.network && own.network.is_err();
+                match ruleset::create(scratch, &spec.hidden, &visible, root, networks) {
                     Ok(rules) => {
                         self.ruleset = Some(rules);
                         Guard::Enforced("landlock".into())
@@ -153,10 +155,14 @@ impl Confined {
             tracing: spec.confinement.system_calls && !rung.has_pid_namespace(),
             affinity: !spec.cores.is_empty(),
         };
+        let no_tcp = refuse.networks && self.refuse_tcp();
         let network = match &own.network {
             _ if !spec.confinement.network => Guard::Off,
             Ok(()) => Guard::Enforced("network namespace".into()),
             Err(reason) => match by_filter("seccomp: sockets within the machine only") {
+                Guard::Unavailable(filter) if no_tcp => Guard::Unavailable(format!(
+                    "{reason}; {filter}; landlock refuses TCP and nothing else"
+                )),
                 Guard::Unavailable(filter) => Guard::Unavailable(format!("{reason}; {filter}")),
                 other => other,
             },
@@ -180,6 +186,19 @@ impl Confined {
             self.filters = filter::compile(refuse)?;
         }
         Ok(())
+    }
+
+    /// Refuses TCP by landlock, beside the filter; true when the kernel can.
+    fn refuse_tcp(&mut self) -> bool {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        if means::common().landlock.is_err() || !*KNOWN.get_or_init(|| ruleset::no_tcp().is_ok()) {
+            return false;
+        }
+        // Rules about files have it in them already.
+        if self.ruleset.is_none() {
+            self.ruleset = ruleset::no_tcp().ok();
+        }
+        self.ruleset.is_some()
     }
 
     fn choose_limits(

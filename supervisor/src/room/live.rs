@@ -163,6 +163,7 @@ impl Room {
                 .is_some()
                 .then_some(CGROUP_FD + i32::from(cgroup.is_some())),
             expendable: !user_namespace && spec.limits.memory_bytes.is_some(),
+            loopback: confined.network_namespace,
             view: confined.view.take(),
             rung,
             cores: spec.cores.clone(),

@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 
 /// The newest version whose rights are asked for; older kernels give those they have.
@@ -26,17 +26,19 @@ const DEVICES: [&str; 5] = [
 ];
 
 /// Makes the rules: everything may be read but what is hidden, only the scratch directory may be written. A worker may
-/// also write what is its own in /proc, unless it is root, to whom the kernel's settings there belong.
+/// also write what is its own in /proc, unless it is root, to whom the kernel's settings there belong. With `networks` no
+/// TCP either, where the kernel knows that.
 pub(super) fn create(
     scratch: &Path,
     hidden: &[PathBuf],
     visible: &[PathBuf],
     root: bool,
+    networks: bool,
 ) -> Result<OwnedFd, String> {
     let say = |error: landlock::RulesetError| format!("landlock: {error}");
     let reading = AccessFs::from_read(VERSION);
     let all = AccessFs::from_all(VERSION);
-    let ruleset = Ruleset::default()
+    let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
         .map_err(say)?
@@ -45,6 +47,11 @@ pub(super) fn create(
         .map_err(say)?
         .scope(Scope::from_all(VERSION))
         .map_err(say)?;
+    if networks {
+        ruleset = ruleset
+            .handle_access(AccessNet::from_all(VERSION))
+            .map_err(say)?;
+    }
     let mut rules = Rules {
         set: ruleset.create().map_err(say)?,
         left: MAX_RULES,
@@ -71,6 +78,17 @@ pub(super) fn create(
     }
     rules.add(scratch, all)?;
     let descriptor: Option<OwnedFd> = rules.set.into();
+    descriptor.ok_or_else(|| "this kernel has no landlock".to_owned())
+}
+
+/// Rules about nothing but TCP, of which there is to be none.
+pub(super) fn no_tcp() -> Result<OwnedFd, String> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessNet::from_all(ABI::V4))
+        .and_then(Ruleset::create)
+        .map_err(|error| format!("landlock: {error}"))?;
+    let descriptor: Option<OwnedFd> = ruleset.into();
     descriptor.ok_or_else(|| "this kernel has no landlock".to_owned())
 }
 

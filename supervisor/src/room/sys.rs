@@ -252,6 +252,24 @@ pub(super) fn prctl(option: c_int, argument: c_ulong) -> io::Result<()> {
         .map(drop)
 }
 
+/// Switches on the loopback of the network namespace this process is in.
+pub(super) fn raise_loopback() -> io::Result<()> {
+    // SAFETY: numbers only.
+    let socket =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: all-zero is a valid structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, letter) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *place = letter as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_LOOPBACK) as libc::c_short;
+    // SAFETY: the request is the structure this call reads.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) })
+        .map(drop)
+}
+
 /// The stack of a child that shares our memory until it execs; used by one child at a time.
 pub(super) struct ChildStack {
     base: *mut c_void,

@@ -52,6 +52,8 @@ pub(super) struct Order {
     pub(super) ruleset: Option<i32>,
     /// True when the kernel is to kill the worker before the stage when memory runs out.
     pub(super) expendable: bool,
+    /// True when the room has a network namespace, whose loopback is to be switched on.
+    pub(super) loopback: bool,
     /// What the worker sees of the file system; `None` for what the stage sees.
     pub(super) view: Option<View>,
 }
@@ -92,6 +94,7 @@ impl Order {
         }
         put(optional(self.ruleset.map(|fd| fd as u64)).as_bytes())?;
         put(if self.expendable { b"1" } else { b"" })?;
+        put(if self.loopback { b"1" } else { b"" })?;
         let mounts = self.view.as_ref().map(|view| view.mounts.len() as u64);
         put(optional(mounts).as_bytes())?;
         if let Some(view) = &self.view {
@@ -143,6 +146,7 @@ impl Order {
             .collect::<Option<Vec<_>>>()?;
         let ruleset = optional(text()?)?;
         let expendable = text()? == b"1";
+        let loopback = text()? == b"1";
         let view = match optional::<usize>(text()?)? {
             None => None,
             Some(count) => {
@@ -191,6 +195,7 @@ impl Order {
             filters,
             ruleset,
             expendable,
+            loopback,
             view,
         })
     }
@@ -423,6 +428,7 @@ mod tests {
             filters: vec![vec![0, 0xff, 7], Vec::new()],
             ruleset: Some(5),
             expendable: true,
+            loopback: true,
             view: Some(View {
                 size: Some(7),
                 mounts: vec![
@@ -461,6 +467,7 @@ mod tests {
             filters: Vec::new(),
             ruleset: None,
             expendable: false,
+            loopback: false,
             view: None,
         };
         assert_eq!(order.encode(), Err(HoldsNul));

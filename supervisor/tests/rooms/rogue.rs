@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::path::Path;
@@ -34,8 +34,10 @@ pub(crate) fn attack() {
     );
     tell(
         "udp",
-        io(UdpSocket::bind("127.0.0.1:0").and_then(|s| s.send_to(b"x", address))),
+        // To an address of nobody; connecting sends nothing.
+        io(UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect("192.0.2.1:9"))),
     );
+    tell("own_loopback", io(own_loopback()));
     let name = UnixAddress::from_abstract_name(text("abstract")).unwrap();
     tell("abstract_socket", io(UnixStream::connect_addr(&name)));
     tell("path_socket", io(UnixStream::connect(text("socket"))));
@@ -199,6 +201,15 @@ pub(crate) fn fill(single_file: bool) {
         }
     }
     eprintln!("{}", json!({ "written": written, "error": error }));
+}
+
+/// Talks to itself over 127.0.0.1.
+fn own_loopback() -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut out = TcpStream::connect(listener.local_addr()?)?;
+    std::io::Write::write_all(&mut out, b"x")?;
+    let (mut heard, mut byte) = (listener.accept()?.0, [0]);
+    std::io::Read::read_exact(&mut heard, &mut byte)
 }
 
 /// Starts children until it is refused, and tells how many there were.

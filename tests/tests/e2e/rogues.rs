@@ -188,6 +188,15 @@ fn whoever_takes_too_much_is_told_from_who_crashes() {
         let bundle = bench.bundle();
         for (case, uncounted) in table::GREEDY {
             let execution = bundle.execution(case.rogue);
+            let by = execution["isolation"]["guards"]["disk"]["by"].as_str();
+            if case.rogue == "filler" && by.is_some_and(|by| by.starts_with("polling")) {
+                // Whether it is seen before it is done is a matter of time.
+                let outcome = bundle.outcome("filler");
+                assert!(["completed", "resource_limit"].contains(&outcome.as_str()));
+                assert_eq!(execution["facts"]["room_empty"], true, "{place}");
+                assert!(execution["facts"]["scratch_left"].is_null(), "{place}");
+                continue;
+            }
             let expected = if place.as_root() {
                 case.outcome
             } else {
@@ -211,21 +220,14 @@ fn whoever_takes_too_much_is_told_from_who_crashes() {
             let killed = u64::from(case.rogue == "hog");
             assert_eq!(kills.as_u64(), place.as_root().then_some(killed), "{about}");
         }
-        let log = std::fs::read_to_string(bench.stderr_log("filler")).expect("the log is kept");
-        let written: u64 = log
-            .split_whitespace()
-            .nth(1)
-            .and_then(|n| n.parse().ok())
-            .expect("a count");
         if bundle.execution("filler")["isolation"]["guards"]["disk"]["by"] == "tmpfs of a size" {
+            let log = std::fs::read_to_string(bench.stderr_log("filler")).expect("the log is kept");
+            let written: u64 = log
+                .split_whitespace()
+                .nth(1)
+                .and_then(|n| n.parse().ok())
+                .expect("a count");
             assert!((16..=24).contains(&written), "{place}: {log}");
-        } else {
-            // Landlock counts nothing; no file is larger than allowed, and all of them are gone.
-            assert_eq!(
-                bundle.execution("filler")["isolation"]["guards"]["disk"]["state"],
-                "unavailable"
-            );
-            assert_eq!(written, 48, "{place}: {log}");
         }
     }
 }

@@ -40,7 +40,12 @@ pub(super) fn set_up(order: &Order) -> Result<Vec<(String, String)>, String> {
     if order.rung.has_pid_namespace() {
         mounts::make_private(order.view.is_some())?;
         try_out("private_proc", mounts::private_proc(order.user));
-        if let Some(ruleset) = order.ruleset {
+        if order.loopback {
+            // Nobody but the room is there. A program that needs it and does not find it says so by itself.
+            let _ = sys::raise_loopback();
+        }
+        // With a view, the rules are not about files.
+        if let Some(ruleset) = order.ruleset.filter(|_| order.view.is_none()) {
             // The rules were made for the host's /proc; this one is another file system.
             File::open("/proc")
                 .and_then(|proc| trees::allow_using(ruleset, proc.as_fd()))
