@@ -1,5 +1,6 @@
 //! The command line: words and options. What they do is in `command`.
 
+use crate::load::{DEFAULT_WAIT_SECONDS, Rule};
 use crate::room::Rung;
 use crate::run::RETRIES;
 use crate::run::on_finish::OnFinish;
@@ -179,12 +180,53 @@ pub struct Run {
     /// Words and quotes as in a shell, nothing else of one; it may take a minute, and changes nothing.
     #[arg(long, value_name = "COMMAND", value_parser = OnFinish::parse)]
     pub on_finish: Option<OnFinish>,
+    /// What is asked of the machine before a method starts.
+    #[command(flatten)]
+    pub load: Load,
     /// What a method may use, where that is less than the protocol allows.
     #[command(flatten)]
     pub limits: Limits,
     /// The form of the report.
     #[command(flatten)]
     pub report: Output,
+}
+
+/// The load gate of `proctor run`.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Other load")]
+pub struct Load {
+    /// Start no method while other processes use more than this part of the cores, above 0 and at most 1; 0.1 is a tenth.
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub max_load: Option<f64>,
+    /// Wait at most so long for that, for each method. Then it starts all the same and the bundle says so; an official
+    /// run does not start it.
+    #[arg(long, value_name = "SECONDS", requires = "max_load", default_value_t = DEFAULT_WAIT_SECONDS, value_parser = wait)]
+    pub max_load_wait: f64,
+}
+
+impl Load {
+    /// As the supervisor has it.
+    pub fn rule(self, refuse: bool) -> Option<Rule> {
+        self.max_load.map(|max_load| Rule {
+            max_load,
+            max_wait_seconds: self.max_load_wait,
+            refuse,
+        })
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number| *number > 0.0 && *number <= 1.0)
+        .ok_or_else(|| "it must be a number above 0 and at most 1".into())
+}
+
+fn wait(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| "it must be a number of seconds, 0 or more".into())
 }
 
 /// Limits of `proctor run`. They can only be stricter than the protocol, and the bundle says so.

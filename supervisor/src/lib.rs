@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod error;
 #[cfg(test)]
 mod faults;
+pub mod load;
 pub mod measure;
 pub mod merge;
 pub mod render;

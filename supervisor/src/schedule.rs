@@ -71,6 +71,12 @@ impl Schedule {
         }
     }
 
+    /// The method that [`Schedule::next_start`] would start now, if any.
+    pub fn next_method(&self) -> Option<usize> {
+        let can_start = !self.stopped && !self.free.is_empty();
+        can_start.then(|| self.waiting.front().copied()).flatten()
+    }
+
     /// The next thing to start now, if any.
     pub fn next_start(&mut self) -> Option<Start> {
         if self.stopped || self.waiting.is_empty() {
@@ -140,11 +146,14 @@ mod tests {
             let mut started = Vec::new();
             let mut ends = ends.into_iter();
             while !schedule.finished() {
-                while let Some(start) = schedule.next_start() {
+                while let Some(next) = schedule.next_method() {
+                    let start = schedule.next_start().unwrap();
+                    prop_assert_eq!(next, start.method);
                     prop_assert!(running.iter().all(|other| other.slot != start.slot));
                     running.push(start);
                     started.push(start.method);
                 }
+                prop_assert_eq!(schedule.next_start(), None);
                 prop_assert!(!running.is_empty());
                 let which = ends.next().unwrap_or(0) % running.len();
                 schedule.ended(running.swap_remove(which));

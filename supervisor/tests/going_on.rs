@@ -34,6 +34,7 @@ fn a_method_whose_records_cannot_be_kept_does_not_end_the_run() {
         containment: None,
         official: false,
         allow_degraded: false,
+        load: None,
     });
     let prepared = match prepared {
         Ok(prepared) => prepared,

@@ -28,7 +28,7 @@ pub use finding::Finding;
 pub use html::STYLE;
 pub use inventory::{InventoryRow, inventory_root, inventory_value};
 pub use merge::{MergeError, merge};
-pub use other_load::other_load;
+pub use other_load::{other_load, other_load_text};
 pub use payload::Payload;
 pub use score::{ScoreArtifact, ScoreError, score_csv, validation_score_csv};
 pub use validate::{Validation, Verdict, validate};

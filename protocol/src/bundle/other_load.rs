@@ -6,9 +6,12 @@ use crate::canonical::Value;
 /// it was not heavy or is not known.
 pub fn other_load(measured: &Value, verb: &str) -> Option<String> {
     let load = measured.get("other_load")?;
-    if load.get("heavy")?.as_bool() != Some(true) {
-        return None;
-    }
+    let heavy = load.get("heavy")?.as_bool() == Some(true);
+    heavy.then(|| other_load_text(load, verb)).flatten()
+}
+
+/// As [`other_load`], of an `other_load` of any weight.
+pub fn other_load_text(load: &Value, verb: &str) -> Option<String> {
     let cores = load.get("cores")?.as_number()?;
     let of = load.get("of_cores")?.as_int()?;
     let least = match load.get("kind")?.as_str()? {
@@ -25,7 +28,10 @@ pub fn other_load(measured: &Value, verb: &str) -> Option<String> {
         _ => "other processes".to_owned(),
     };
     let noun = if of == 1 { "core" } else { "cores" };
-    Some(format!("{who} {verb} {least}{cores:.1} of {of} {noun}"))
+    let places = if cores < 0.95 { 2 } else { 1 };
+    Some(format!(
+        "{who} {verb} {least}{cores:.places$} of {of} {noun}"
+    ))
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         containment: args.containment,
         official: args.official,
         allow_degraded: args.allow_degraded,
+        load: args.load.rule(args.official && !args.allow_degraded),
     })?;
     tell_stem(&args.basename)?;
     tell_unset(prepared.methods.iter());

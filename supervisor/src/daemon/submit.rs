@@ -323,6 +323,7 @@ impl Clerk {
             containment,
             official: submission.official,
             allow_degraded: submission.allow_degraded,
+            load: None,
         })
     }
 

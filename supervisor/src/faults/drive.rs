@@ -73,6 +73,7 @@ impl Drive {
             jobs: 1,
             core_sets: vec![vec![0]],
             limits: ExecutionLimits::default(),
+            load: None,
             official: false,
             containment: None,
             degraded: Vec::new(),

@@ -39,8 +39,9 @@ impl Watch {
         }
     }
 
-    /// Looks again, and puts together what is to be recorded of the attempt that has ended.
-    pub fn end(self, ending: &Ending) -> Value {
+    /// Looks again, and puts together what is to be recorded of the attempt that has ended. `load_gate` is how it came
+    /// through the load gate.
+    pub fn end(self, ending: &Ending, load_gate: Value) -> Value {
         let other_load = others::between(&self.look, &Look::take());
         object! {
             "cpu_time" => cpu_time(ending),
@@ -51,6 +52,7 @@ impl Watch {
             "before" => self.before,
             "after" => conditions::now(&self.cores),
             "other_load" => other_load.to_value(),
+            "load_gate" => load_gate,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::records::{MethodRecord, attempt_evidence};
 use super::standing::Standing;
 use crate::bundle::{Builder, EVIDENCE, Evidence};
 use crate::error::Error;
+use crate::load::Rule;
 use crate::run::limits;
 use crate::rundir::plan::Plan;
 use crate::rundir::state;
@@ -99,6 +100,7 @@ fn plan_evidence(plan: &Plan, standing: &Standing) -> Value {
             "degraded" => standing.degraded.clone(),
             "jobs" => plan.policy.jobs,
             "core_sets" => plan.policy.core_sets.clone(),
+            "load" => plan.policy.load.map(Rule::to_value),
         },
         "machine" => public::value(&plan.machine.to_value()),
         "command_line" => plan.command_line.iter().map(|word| public_word(word)).collect::<Vec<_>>(),
@@ -126,6 +128,10 @@ fn options(plan: &Plan) -> String {
     }
     if let Some(rung) = policy.containment {
         let _ = write!(options, " --containment {rung}");
+    }
+    if let Some(rule) = policy.load {
+        let (most, wait) = (rule.max_load, rule.max_wait_seconds);
+        let _ = write!(options, " --max-load {most} --max-load-wait {wait}");
     }
     if policy.official {
         options.push_str(" --official");

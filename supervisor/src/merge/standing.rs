@@ -3,6 +3,16 @@
 use super::records::MethodRecord;
 use crate::run::official;
 use crate::rundir::plan::Plan;
+use crate::rundir::record::Terminal;
+
+/// True of an attempt that came through the load gate because the time to wait was over, or because nothing was seen.
+fn started_under_load(terminal: &Terminal) -> bool {
+    let passed = terminal
+        .measured
+        .get("load_gate")
+        .and_then(|gate| gate.get("passed")?.as_str());
+    matches!(passed, Some("late" | "unseen"))
+}
 
 /// How a run stands against the demands of official runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +43,12 @@ impl Standing {
                     let new = of_room.into_iter().filter(|line| !lost.contains(line));
                     let new: Vec<String> = new.collect();
                     lost.extend(new);
+                }
+                if record.contributing().any(started_under_load) {
+                    degraded.push(format!(
+                        "load: other processes used more than --max-load allows when {} started",
+                        record.method.name
+                    ));
                 }
                 withdrawn |= !lost.is_empty() && plan.policy.degraded.is_empty();
                 // What was known to be missing before is said once.

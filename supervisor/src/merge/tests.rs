@@ -53,6 +53,7 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
             limits: proctor_protocol::frozen::ExecutionLimits::default(),
             official: false,
             degraded: Vec::new(),
+            load: None,
             containment: None,
             worker: WorkerBinary {
                 path: None,

@@ -20,6 +20,8 @@ pub struct Progress {
     budget: f64,
     drawn: Option<MultiProgress>,
     running: BTreeMap<usize, Running>,
+    /// The line of the next method while it waits.
+    waiting: Option<(usize, Running)>,
     ended: usize,
 }
 
@@ -50,6 +52,7 @@ impl Progress {
             budget,
             drawn: std::io::stderr().is_terminal().then(MultiProgress::new),
             running: BTreeMap::new(),
+            waiting: None,
             ended,
         }
     }
@@ -70,6 +73,26 @@ impl Progress {
             self.ended,
             self.entries.len()
         ));
+    }
+
+    /// A line for a method, where lines are drawn.
+    fn bar(&self, method: usize) -> Option<ProgressBar> {
+        let entry = &self.entries[method];
+        self.drawn.as_ref().map(|drawn| {
+            let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
+            if let Ok(style) = ProgressStyle::with_template("{prefix:20!} {bar:12} {wide_msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(plain(&entry.name));
+            bar
+        })
+    }
+
+    fn waits_no_more(&mut self, method: usize) {
+        let waiting = self.waiting.take_if(|(other, _)| *other == method);
+        if let Some(bar) = waiting.and_then(|(_, waiting)| waiting.bar) {
+            bar.finish_and_clear();
+        }
     }
 
     fn line(&self, method: usize, glance: Glance) -> String {
@@ -100,15 +123,8 @@ impl Progress {
 impl Observer for Progress {
     fn started(&mut self, starting: Starting<'_>) {
         let method = starting.method;
-        let entry = &self.entries[method];
-        let bar = self.drawn.as_ref().map(|drawn| {
-            let bar = drawn.add(ProgressBar::new(entry.items.max(1)));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:20!} {bar:12} {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.set_prefix(plain(&entry.name));
-            bar
-        });
+        self.waits_no_more(method);
+        let bar = self.bar(method);
         if bar.is_none() {
             self.say(
                 method,
@@ -120,6 +136,29 @@ impl Observer for Progress {
             last_line: Instant::now(),
         };
         self.running.insert(method, running);
+    }
+
+    fn waiting(&mut self, method: usize, reason: &str) {
+        let line = format!("waiting: {}", plain(reason));
+        let other = self.waiting.as_ref().map(|(other, _)| *other);
+        if other != Some(method) {
+            self.waits_no_more(other.unwrap_or(method));
+            let bar = self.bar(method);
+            if bar.is_none() {
+                self.say(method, &line);
+            }
+            let last_line = Instant::now();
+            self.waiting = Some((method, Running { bar, last_line }));
+        }
+        let Some((_, waiting)) = &mut self.waiting else {
+            return;
+        };
+        if let Some(bar) = &waiting.bar {
+            bar.set_message(line);
+        } else if waiting.last_line.elapsed() >= PLAIN_EVERY {
+            waiting.last_line = Instant::now();
+            self.say(method, &line);
+        }
     }
 
     fn progress(&mut self, method: usize, glance: Glance) {
@@ -139,6 +178,7 @@ impl Observer for Progress {
     fn ended(&mut self, ended: Ended<'_>) {
         let method = ended.method;
         self.ended += 1;
+        self.waits_no_more(method);
         if let Some(bar) = self.running.remove(&method).and_then(|running| running.bar) {
             bar.finish_and_clear();
         }

@@ -45,6 +45,8 @@ pub struct Desk {
     pub dir: PathBuf,
     /// Which attempt it is.
     pub id: AttemptId,
+    /// How it came through the load gate; null without one.
+    pub admission: Value,
     ancestry: Ancestry,
     reserve: Reserve,
 }
@@ -85,6 +87,7 @@ impl Desk {
         Ok(Self {
             dir,
             id,
+            admission: Value::Null,
             ancestry: started.ancestry,
             reserve,
         })
@@ -119,7 +122,7 @@ impl Desk {
             None => attempt::run(&room, budget, &mut exam, control),
             Some(reason) => Ending::not_started(Outcome::Infrastructure(reason), Isolation::none()),
         };
-        let measured = watch.end(&ending);
+        let measured = watch.end(&ending, self.admission.clone());
         self.close(session, method, &ending, measured)
     }
 

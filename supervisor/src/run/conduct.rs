@@ -8,6 +8,7 @@ use super::session::Session;
 use super::stop::Stop;
 use crate::attempt::Control;
 use crate::error::Error;
+use crate::load::{Decision, Gate};
 use crate::render::plain;
 use crate::render::sentence::{Numbers, tail};
 use crate::rundir::durable;
@@ -75,6 +76,7 @@ pub(super) fn conduct(
         stop,
         observer,
         schedule: Schedule::new(methods().filter(owed), cores.len()),
+        gate: session.plan.policy.load.map(Gate::new),
         running: BTreeMap::new(),
         summary: Summary::default(),
         beats: 0,
@@ -107,6 +109,7 @@ struct Conductor<'a, 'o> {
     stop: &'a Stop,
     observer: &'o mut dyn Observer,
     schedule: Schedule,
+    gate: Option<Gate>,
     running: BTreeMap<usize, Running>,
     summary: Summary,
     beats: u64,
@@ -128,8 +131,13 @@ impl<'a> Conductor<'a, '_> {
                 }
             }
             self.withdraw_cancelled();
-            while let Some(start) = self.schedule.next_start() {
-                self.start(scope, start, finished.clone());
+            while let Some(method) = self.schedule.next_method() {
+                let Some(admission) = self.admit(method) else {
+                    break;
+                };
+                if let Some(start) = self.schedule.next_start() {
+                    self.start(scope, start, admission, finished.clone());
+                }
             }
             if self.schedule.finished() {
                 return;
@@ -141,10 +149,34 @@ impl<'a> Conductor<'a, '_> {
         }
     }
 
+    /// How the next method comes through the load gate, null without one; `None` when it does not, or waits.
+    fn admit(&mut self, method: usize) -> Option<Value> {
+        let Some(gate) = &mut self.gate else {
+            return Some(Value::Null);
+        };
+        match gate.ask() {
+            Decision::Start(admission) => Some(admission.to_value()),
+            Decision::Look => None,
+            Decision::Wait(reason) => {
+                self.observer.waiting(method, &reason);
+                None
+            }
+            Decision::Refuse(reason) => {
+                self.schedule.withdraw(method);
+                self.settle(method, Outcome::Infrastructure(reason));
+                None
+            }
+        }
+    }
+
     /// A method that is cancelled while it waits ends without a worker.
     fn withdraw_cancelled(&mut self) {
         for method in self.stop.cancelled() {
+            let waited = self.schedule.next_method() == Some(method);
             if self.schedule.withdraw(method) {
+                if let Some(gate) = self.gate.as_mut().filter(|_| waited) {
+                    gate.leave();
+                }
                 self.settle(method, Outcome::Cancelled);
             }
         }
@@ -201,9 +233,10 @@ impl<'a> Conductor<'a, '_> {
         &mut self,
         scope: &'scope std::thread::Scope<'scope, 'a>,
         start: Start,
+        admission: Value,
         finished: mpsc::Sender<Finished>,
     ) {
-        match self.open(start) {
+        match self.open(start, admission) {
             Ok(running) => {
                 let (session, cores) = (self.session, self.cores);
                 let live = Arc::clone(&running.live);
@@ -234,11 +267,12 @@ impl<'a> Conductor<'a, '_> {
         }
     }
 
-    fn open(&mut self, start: Start) -> Result<Running, Error> {
+    fn open(&mut self, start: Start, admission: Value) -> Result<Running, Error> {
         let cores = &self.cores[start.slot];
         let assignment = self.session.assignment(start.method);
         let ancestry = assignment.map_or_else(Default::default, |one| one.ancestry.clone());
-        let desk = self.session.desk(start.method, ancestry, cores)?;
+        let mut desk = self.session.desk(start.method, ancestry, cores)?;
+        desk.admission = admission;
         self.summary.attempts += 1;
         self.observer.started(Starting {
             method: start.method,

@@ -53,6 +53,11 @@ pub trait Observer {
         let _ = starting;
     }
 
+    /// The next method waits for a reason that lies in the machine, in a few words; said again several times a second.
+    fn waiting(&mut self, method: usize, reason: &str) {
+        let _ = (method, reason);
+    }
+
     /// A running method was looked at; several times a second.
     fn progress(&mut self, method: usize, glance: Glance) {
         let _ = (method, glance);

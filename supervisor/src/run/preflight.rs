@@ -6,6 +6,7 @@ use super::taint::{self, Mark};
 use super::{host, limits, official, scratch, worker};
 use crate::bundle::file_stem;
 use crate::error::Error;
+use crate::load::Rule;
 use crate::render::{brief, plain};
 use crate::room::{self, Isolation, Rung};
 use crate::rundir::RunDir;
@@ -45,6 +46,8 @@ pub struct Request {
     pub official: bool,
     /// Whether it runs all the same where the machine does not.
     pub allow_degraded: bool,
+    /// What is asked of the machine before a method starts, if anything.
+    pub load: Option<Rule>,
 }
 
 /// A run that may start.
@@ -132,6 +135,7 @@ pub fn prepare(request: &Request) -> Result<Prepared, Error> {
             worker,
             limits,
             official: request.official,
+            load: request.load,
             degraded,
             containment: request.containment,
         },

@@ -5,6 +5,7 @@ use super::durable::{self, DiskError};
 use super::fields::{Fields, RecordError};
 use super::record::{Part, Role};
 use super::regular;
+use crate::load::Rule;
 use crate::room::Rung;
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::dataset::Family;
@@ -75,6 +76,8 @@ pub struct Policy {
     pub degraded: Vec<String>,
     /// The rung that was asked for by name; the best one of the machine without it.
     pub containment: Option<Rung>,
+    /// What is asked of the machine before a method starts; nothing without it.
+    pub load: Option<Rule>,
 }
 
 impl Policy {
@@ -175,6 +178,7 @@ impl Plan {
                 "official" => self.policy.official,
                 "degraded" => self.policy.degraded.clone(),
                 "containment" => self.policy.containment.map(Rung::name),
+                "load" => self.policy.load.map(Rule::to_value),
             },
             "machine" => self.machine.to_value(),
         }
@@ -247,6 +251,11 @@ impl Plan {
                         rung.map_err(|_| policy.wrong("containment", "a rung"))
                     })
                     .transpose()?,
+                // Plans of earlier versions have none.
+                load: match fields.value("policy")?.get("load") {
+                    None | Some(Value::Null) => None,
+                    Some(rule) => Some(load_from(rule, file)?),
+                },
             },
             machine: Machine {
                 host: machine.text("host")?,
@@ -301,6 +310,19 @@ fn limits_from(policy: &Value, file: &Path) -> Result<ExecutionLimits, RecordErr
         path: file.to_path_buf(),
         problem: error.to_string(),
     })
+}
+
+fn load_from(rule: &Value, file: &Path) -> Result<Rule, RecordError> {
+    let fields = Fields::within(rule, file);
+    let rule = Rule {
+        max_load: fields.number("max_load")?,
+        max_wait_seconds: fields.number("max_wait_seconds")?,
+        refuse: fields.value("refuse")?.as_bool().unwrap_or(false),
+    };
+    if !rule.is_sound() {
+        return Err(fields.wrong("max_load", "a part of the cores, with a time to wait"));
+    }
+    Ok(rule)
 }
 
 fn path_text(path: &Path) -> String {

@@ -13,6 +13,7 @@ mod interrupt;
 mod irplag;
 mod job_control;
 mod limits;
+mod load;
 mod main_job;
 mod masks;
 mod matheel_reads;

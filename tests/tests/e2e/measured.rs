@@ -1,42 +1,12 @@
 //! What is recorded of the machine around an attempt, where it is published, and what of it people are told.
 
-use std::process::{Child, Command, Stdio};
-
 use serde_json::{Value, json};
 
 use crate::args;
 use crate::support::bench::Bench;
+use crate::support::burner::{Burner, NEIGHBOUR, SECRET};
 use crate::support::proctor::proctor;
 use crate::support::{json, tree};
-
-/// The command name of a process beside the run, as long as the kernel keeps them.
-const NEIGHBOUR: &str = "heavy-neighbour";
-/// What stands on its command line.
-const SECRET: &str = "password-on-a-command-line";
-
-/// A process that keeps a core busy until the test is over.
-struct Burner(Child);
-
-impl Burner {
-    fn start(bench: &Bench) -> Self {
-        let program = bench.path(NEIGHBOUR);
-        if !program.exists() {
-            std::fs::copy("/bin/sh", &program).expect("a shell can be copied");
-        }
-        let child = Command::new(program)
-            .args(["-c", "while :; do :; done", SECRET])
-            .stdin(Stdio::null())
-            .spawn();
-        Self(child.expect("a process can be started"))
-    }
-}
-
-impl Drop for Burner {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// The terminal record of the only attempt of a method.
 fn terminal(bench: &Bench, name: &str) -> Value {

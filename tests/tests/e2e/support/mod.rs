@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod bundle;
+pub mod burner;
 pub mod matheel;
 pub mod oracle;
 pub mod proctor;
