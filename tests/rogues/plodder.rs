@@ -5,6 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use proctor_tests::misdeed::tell;
 use proctor_tests::talk::{Talk, datasets_first, say};
 use proctor_wire::FromWorker;
 
@@ -20,7 +21,7 @@ fn main() {
             line.replace(&number, "").hash(&mut digest);
         }
         heard = talk.received.len();
-        eprintln!("asked {:016x}", digest.finish());
+        tell(&format!("asked {:016x}", digest.finish()));
         std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
         asked.answer();
     }

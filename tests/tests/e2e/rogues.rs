@@ -252,6 +252,14 @@ fn from_a_process_group_alone_survivors_are_reported() {
         let execution = bundle.execution(&case.name());
         assert_eq!(bundle.outcome(&case.name()), "completed");
         assert_eq!(execution["isolation"]["containment"], "K0");
+        // Who stayed in the group is counted; that nobody left it is not known, and so not claimed.
+        let counted = &execution["facts"]["leaked_processes"];
+        assert_eq!(
+            counted.as_u64(),
+            (case.rogue == "holder").then_some(1),
+            "{}",
+            case.rogue
+        );
     }
     // Who has a session of its own escapes: one daemon and twenty pieces of litter.
     assert_eq!(place::alive_after(&oracle).len(), 21);

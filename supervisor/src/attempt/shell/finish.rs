@@ -47,7 +47,10 @@ impl Shell<'_> {
         let suspended = Some(boottime.saturating_sub(monotonic))
             .filter(|difference| *difference > 1_000_000)
             .unwrap_or(0);
-        let (leaked_processes, reaped_cpu) = self.left.unwrap_or((None, None));
+        let (left, reaped_cpu) = self.left.unwrap_or((None, None));
+        // Whoever leaves the process group escapes the count too, so that of a group alone nobody knows it was empty.
+        let group_alone = spec.containment == Some(Rung::K0);
+        let leaked_processes = left.filter(|count| *count > 0 || !group_alone);
         let kill_delay = self
             .killed_at
             .filter(|_| self.machine.deadline_passed())

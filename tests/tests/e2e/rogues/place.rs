@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -73,9 +74,10 @@ impl Place {
         let mut options = vec!["--containment", self.rung];
         options.extend(more);
         let run = bench.run_command(methods, &options);
-        hand_over(&bench.path(""), self.user);
+        let user = self.user.number();
+        hand_over(&bench.path(""), user);
         if self.refused.is_empty() {
-            return as_user(self.user, run);
+            return as_user(user, run);
         }
         let mut caged = Command::new(programs().join("cage"));
         caged
@@ -83,7 +85,7 @@ impl Place {
             .arg("--")
             .arg(run.get_program())
             .args(run.get_args());
-        as_user(self.user, caged)
+        as_user(user, caged)
     }
 
     /// Runs methods; demands that nobody is alive afterwards.
@@ -122,7 +124,7 @@ pub fn places(test: &str) -> &'static [Place] {
             }
             let mut doctor = Command::new(programs().join("proctor"));
             doctor.args(["doctor", "--json"]);
-            let told = as_user(user, doctor)
+            let told = as_user(user.number(), doctor)
                 .output()
                 .expect("doctor can be started");
             let told: Value = serde_json::from_slice(&told.stdout).expect("one document");
@@ -166,7 +168,7 @@ fn nobody_can_run(test: &str) -> bool {
     let mut doctor = Command::new(programs().join("proctor"));
     doctor.args(["doctor", "--json"]);
     let able = root
-        && as_user(User::Nobody, doctor)
+        && as_user(User::Nobody.number(), doctor)
             .output()
             .is_ok_and(|output| !output.stdout.is_empty());
     if !able {
@@ -178,17 +180,23 @@ fn nobody_can_run(test: &str) -> bool {
     able
 }
 
-/// A user number nobody has.
-fn nobody() -> u32 {
-    1_500_000_000 + std::process::id()
+impl User {
+    /// The number of the user; `None` for the one the tests run as. Every run of nobody has a number of its own, which
+    /// no account has, so that a rogue that kills all of a user's processes hits no other run.
+    fn number(self) -> Option<u32> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        // Process numbers stay below 2^22, and no test makes a hundred runs as nobody.
+        let number =
+            || 1_500_000_000 + std::process::id() * 100 + RUNS.fetch_add(1, Ordering::Relaxed);
+        (self == Self::Nobody).then(number)
+    }
 }
 
-fn as_user(user: User, command: Command) -> Command {
-    if user == User::Own {
+fn as_user(number: Option<u32>, command: Command) -> Command {
+    let Some(id) = number else {
         return command;
-    }
+    };
     let mut other = Command::new("setpriv");
-    let id = nobody();
     other.args([
         format!("--reuid={id}"),
         format!("--regid={id}"),
@@ -200,14 +208,13 @@ fn as_user(user: User, command: Command) -> Command {
 }
 
 /// Gives a folder with everything in it to a user, and lets everybody enter it.
-fn hand_over(folder: &Path, user: User) {
+fn hand_over(folder: &Path, number: Option<u32>) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
         .expect("the folder is ours");
-    if user == User::Own {
+    let Some(id) = number else {
         return;
-    }
-    let id = nobody();
+    };
     let mut left = vec![folder.to_path_buf()];
     while let Some(path) = left.pop() {
         std::os::unix::fs::lchown(&path, Some(id), Some(id)).expect("root can give it away");

@@ -171,6 +171,8 @@ pub const QUICK: &[Case] = &[
     case("exiter", "exit(3)", 2),
     case("impostor", "exit(137)", 1).with(&["1"]),
     case("self-killer", "signal(9)", 2).with(&["2"]),
+    // It answered everything, and died before it said so.
+    case("self-killer", "signal(9)", 2).with(&["3"]),
     case("group-killer", "signal(9)", 0),
     case("crasher", "signal(11)", 1).with(&["1"]),
     case("aborter", "signal(6)", 1).with(&["1"]),
@@ -210,6 +212,7 @@ pub const ATTACKING: &[Case] = &[
     case("good", "completed", 3),
     case("parent-killer", "completed", 3),
     case("parent-stopper", "completed", 3),
+    case("pack-killer", "completed", 3),
     case("all-killer", "completed", 3),
 ];
 
@@ -218,6 +221,7 @@ pub const HANGING: &[Case] = &[
     case("good", "completed", 3),
     case("sleeper", "timeout", 1).with(&["1"]),
     case("busy", "timeout", 2).with(&["2"]),
+    case("burners", "timeout", 0),
     case("latecomer", "timeout", 0),
     case("trickler", "timeout", 0),
     case("lingerer", "timeout", 2),
