@@ -1,12 +1,15 @@
 //! The command line: words and options. What they do is in `command`.
 
+mod daemon;
+
+pub use daemon::{Cancel, Daemon, Fetch, Logs, Ls, RunStateName, Show, Submit, ToDaemon, Watch};
+
 use crate::load::{DEFAULT_WAIT_SECONDS, Rule};
 use crate::room::Rung;
 use crate::run::RETRIES;
 use crate::run::on_finish::OnFinish;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Runs the methods of a frozen benchmark, each alone and against the clock, and publishes who finished, who did not,
@@ -49,6 +52,20 @@ pub enum Command {
     Validate(Validate),
     /// Keep a queue of runs, and run them.
     Daemon(Daemon),
+    /// Hand a run to the daemon.
+    Submit(Submit),
+    /// List the runs of the daemon.
+    Ls(Ls),
+    /// Show a run of the daemon with its methods.
+    Show(Show),
+    /// Follow a run of the daemon to its end.
+    Watch(Watch),
+    /// Show what a method wrote to stderr.
+    Logs(Logs),
+    /// Cancel a run of the daemon, or some of its methods.
+    Cancel(Cancel),
+    /// Fetch the bundle of a run of the daemon.
+    Fetch(Fetch),
     /// Show what isolation this machine gives.
     Doctor(Doctor),
     /// Print a completion script for a shell.
@@ -377,46 +394,6 @@ pub struct Validate {
     /// The form of the report.
     #[command(flatten)]
     pub report: Output,
-}
-
-/// `proctor daemon`
-#[derive(Debug, Args)]
-pub struct Daemon {
-    /// Where the queue and the run directories are kept; `proctor` in `$XDG_STATE_HOME` or ~/.local/state without it.
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// The Unix socket to listen on. Without it: `$PROCTOR_SOCKET`, or `proctor.sock` in the directory of --state,
-    /// in `$XDG_RUNTIME_DIR`, or in the usual state directory.
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// The file mode of the socket. Whoever may write to it may do everything.
-    #[arg(long, value_name = "OCTAL", default_value = "600", value_parser = socket_mode)]
-    pub socket_mode: u32,
-    /// Listen on this address too: `127.0.0.1:PORT` or `[::1]:PORT`. Others are refused.
-    #[arg(long, value_name = "ADDRESS", requires = "token_file")]
-    pub listen: Option<SocketAddr>,
-    /// The file of the token that requests over TCP must bring; readable by its owner alone.
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    pub token_file: Option<PathBuf>,
-    /// A folder that protocols, methods and data of submissions may lie in; may be repeated. The current folder without it.
-    #[arg(long, value_name = "DIR")]
-    pub root: Vec<PathBuf>,
-    /// The worker for built-in methods; otherwise `$PROCTOR_WORKER`, or `proctor-worker` beside this program.
-    #[arg(long, value_name = "FILE")]
-    pub worker: Option<PathBuf>,
-    /// How long running methods may finish after SIGTERM before they are interrupted. They go on with the next daemon.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86400))]
-    pub stop_grace: u64,
-    /// Requests a second that are answered, on the socket and on TCP each.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub max_requests: u32,
-}
-
-fn socket_mode(text: &str) -> Result<u32, String> {
-    match u32::from_str_radix(text, 8) {
-        Ok(mode) if mode & !0o666 == 0 && mode & 0o600 == 0o600 => Ok(mode),
-        _ => Err("it must be 600, 660 or 666, or something between".into()),
-    }
 }
 
 /// `proctor doctor`

@@ -156,6 +156,14 @@ impl Builder {
         self.json(BUNDLE_FILE, about)?;
         let listed = inventory_value(&self.rows);
         self.json(INVENTORY_FILE, &listed)?;
+        self.sealed()
+    }
+
+    /// As [`Builder::seal`], for a bundle that was copied whole, with its own `bundle.json` and inventory.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn sealed(self) -> DiskResult<Sealed> {
         sync_tree(&self.dir.path)?;
         Ok(Sealed {
             root_sha256: inventory_root(&self.rows),
@@ -175,6 +183,11 @@ impl Sealed {
     /// The root digest.
     pub fn root_sha256(&self) -> &str {
         &self.root_sha256
+    }
+
+    /// Where it lies meanwhile.
+    pub fn dir(&self) -> &Path {
+        &self.dir.path
     }
 
     /// Puts it in place. The place must be free or an empty directory.

@@ -1,5 +1,6 @@
 //! The commands, one file each. A command reads its options, asks the library, and renders the answer.
 
+mod client;
 mod completions;
 mod daemon;
 mod dataset;
@@ -48,6 +49,13 @@ pub fn execute(command: &Command) -> Result<Exit, Error> {
         Command::Merge(args) => merge::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Daemon(args) => daemon::execute(args),
+        Command::Submit(args) => client::submit(args),
+        Command::Ls(args) => client::ls(args),
+        Command::Show(args) => client::show(args),
+        Command::Watch(args) => client::watch(args),
+        Command::Logs(args) => client::logs(args),
+        Command::Cancel(args) => client::cancel(args),
+        Command::Fetch(args) => client::fetch(args),
         Command::Doctor(args) => doctor::execute(args),
         Command::Completions(args) => completions::execute(args),
     }

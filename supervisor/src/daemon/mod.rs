@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod auth;
+pub mod client;
 pub mod conduct;
 pub mod confine;
 pub mod listen;

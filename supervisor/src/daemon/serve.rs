@@ -58,6 +58,7 @@ pub struct Config {
 pub fn serve(config: &Config) -> Result<Exit, Error> {
     // Before any thread is: threads inherit what is blocked.
     let signals = signals()?;
+    crate::room::begin();
     let input = |error: &dyn std::fmt::Display| Error::input(error.to_string());
     let roots = Roots::new(&config.roots).map_err(|error| input(&error))?;
     let token = config.listen.as_ref().map(|(_, file)| Token::read(file));

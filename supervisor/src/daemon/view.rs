@@ -137,6 +137,7 @@ pub struct RunSummary {
     /// When it ended.
     pub ended_utc: Option<String>,
     /// How many methods are where.
+    #[serde(rename = "counts")]
     pub methods: Counts,
     /// Its place in the queue, from 1, while it waits.
     pub position: Option<u64>,
@@ -164,7 +165,8 @@ pub struct BundleView {
     pub number: String,
     /// The directory on the daemon's machine.
     pub path: String,
-    /// Its files in order of their paths; `/v1/runs/{id}/bundles/{number}/{path}` serves each.
+    /// Its files in order of their paths; `/v1/runs/{id}/bundles/{number}/{path}` serves each,
+    /// where `/` in the path is sent as `%2F`.
     pub files: Vec<FileView>,
     /// The path of the HTML page among them.
     pub page: Option<String>,
@@ -322,4 +324,45 @@ pub struct Problem {
     pub message: String,
     /// What to do about it.
     pub help: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_reads_back_with_everything() {
+        let run = RunView {
+            summary: RunSummary {
+                id: 7,
+                state: RunState::Running,
+                benchmark_id: "b".into(),
+                protocol_id: "p".into(),
+                priority: -1,
+                exclusive: true,
+                cores_wanted: 2,
+                submitted_utc: "2026-01-01T00:00:00Z".into(),
+                started_utc: None,
+                ended_utc: None,
+                methods: Counts {
+                    total: 3,
+                    ..Counts::default()
+                },
+                position: Some(1),
+                sentence: "s".into(),
+                cancelled: false,
+                exit_code: None,
+            },
+            run_id: "r".into(),
+            run_dir: "/r".into(),
+            budget_seconds: 1.5,
+            cores: vec![0, 1],
+            methods: Vec::new(),
+            bundle: None,
+        };
+        let event = Event::RunDetail { run };
+        let text = serde_json::to_string(&event).unwrap();
+        assert_eq!(text.matches("\"methods\"").count(), 1, "{text}");
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
 }

@@ -60,6 +60,41 @@ const BOUND: Duration = Duration::from_secs(30);
 
 type Request = (Launch, mpsc::SyncSender<Result<Launched, LaunchError>>);
 
+type Birth = (Box<dyn FnOnce() + Send>, mpsc::SyncSender<io::Result<()>>);
+
+/// Begins a spawner on behalf of a thread that may be held to something: a thread inherits the landlock domain and the
+/// cores of whoever begins it, and a room those of its spawner. So all are begun by one thread, which [`begin`] begins.
+fn born_free(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+    let (reply, begun) = mpsc::sync_channel(1);
+    let nursery = nursery()
+        .as_ref()
+        .map_err(|error| io::Error::from(*error))?;
+    nursery.send((Box::new(body), reply)).map_err(|_| gone())?;
+    begun.recv().map_err(|_| gone())?
+}
+
+fn nursery() -> &'static Result<mpsc::Sender<Birth>, io::ErrorKind> {
+    static NURSERY: OnceLock<Result<mpsc::Sender<Birth>, io::ErrorKind>> = OnceLock::new();
+    NURSERY.get_or_init(|| {
+        let (births, queue) = mpsc::channel::<Birth>();
+        let thread = std::thread::Builder::new().name("nursery".into());
+        let begun = thread.spawn(move || {
+            while let Ok((body, reply)) = queue.recv() {
+                let thread = std::thread::Builder::new().name("spawner".into());
+                let _ = reply.send(thread.spawn(body).map(|_| ()));
+            }
+        });
+        begun.map(|_| births).map_err(|error| error.kind())
+    })
+}
+
+/// Makes the thread that all others of the rooms come from, for a process that is going to hold some of its threads to
+/// less than it may do itself. Other processes need not call it: their first room does.
+pub fn begin() {
+    let _ = nursery();
+}
+
 /// A thread that lives as long as this process and starts stages.
 #[derive(Debug, Clone)]
 pub(super) struct Spawner {
@@ -73,23 +108,21 @@ impl Spawner {
     ) -> Result<Self, String> {
         let (requests, queue) = mpsc::channel();
         let (ready, prepared) = mpsc::sync_channel(1);
-        std::thread::Builder::new()
-            .name("spawner".into())
-            .spawn(move || {
-                let stack = prepare().and_then(|()| {
-                    ChildStack::new().map_err(|error| format!("a stack for stages: {error}"))
-                });
-                match stack {
-                    Ok(stack) => {
-                        let _ = ready.send(Ok(()));
-                        serve(&queue, stack);
-                    }
-                    Err(reason) => {
-                        let _ = ready.send(Err(reason));
-                    }
+        born_free(move || {
+            let stack = prepare().and_then(|()| {
+                ChildStack::new().map_err(|error| format!("a stack for stages: {error}"))
+            });
+            match stack {
+                Ok(stack) => {
+                    let _ = ready.send(Ok(()));
+                    serve(&queue, stack);
                 }
-            })
-            .map_err(|error| format!("a thread that starts stages: {error}"))?;
+                Err(reason) => {
+                    let _ = ready.send(Err(reason));
+                }
+            }
+        })
+        .map_err(|error| format!("a thread that starts stages: {error}"))?;
         prepared
             .recv_timeout(BOUND)
             .map_err(|_| "the thread that starts stages ended or hangs".to_owned())??;

@@ -34,7 +34,7 @@ pub use cgroup::{StaleRoom, sweep_stale_rooms};
 pub use core_list::write as core_list;
 pub use isolation::{Guard, Isolation, Rung, UnknownRung};
 pub use kernel::{Honest, Kernel};
-pub use launch::use_stage_program;
+pub use launch::{begin, use_stage_program};
 pub use live::Survivor;
 pub(crate) use live::{Closed, Heard, Room};
 pub use means::{Means, mask};
