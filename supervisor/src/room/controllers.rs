@@ -220,10 +220,10 @@ mod tests {
         assert_eq!(read("cgroup.subtree_control"), " memory pids");
         assert!(!root.join("other").exists());
 
-        let room = root.join("room");
-        tree.make(&room).unwrap();
-        limit_memory(&tree, &room, 1 << 20).unwrap();
-        limit_processes(&tree, &room, 9).unwrap();
+        let group = root.join("room");
+        tree.make(&group).unwrap();
+        limit_memory(&tree, &group, 1 << 20).unwrap();
+        limit_processes(&tree, &group, 9).unwrap();
         assert_eq!(read("room/memory.max"), "1048576");
         assert_eq!(read("room/memory.swap.max"), "0");
         assert_eq!(read("room/memory.oom.group"), "1");
@@ -261,10 +261,10 @@ mod tests {
         tree.without = &["memory.swap.max", "memory.oom.group"];
         let root = tree.root();
         hand_down(&tree, &root, "memory", 77, "leaf").unwrap();
-        let room = root.join("room");
-        tree.make(&room).unwrap();
-        limit_memory(&tree, &room, 5).unwrap();
-        assert_eq!(fs::read_to_string(room.join("memory.max")).unwrap(), "5");
-        assert!(limit_processes(&tree, &room, 5).is_err());
+        let group = root.join("room");
+        tree.make(&group).unwrap();
+        limit_memory(&tree, &group, 5).unwrap();
+        assert_eq!(fs::read_to_string(group.join("memory.max")).unwrap(), "5");
+        assert!(limit_processes(&tree, &group, 5).is_err());
     }
 }

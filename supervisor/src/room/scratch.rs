@@ -73,7 +73,7 @@ impl Scratch {
 fn remove_elsewhere(path: PathBuf, kernel: &'static dyn Kernel) -> io::Result<()> {
     let bound = kernel.removal();
     let (done, removed) = mpsc::sync_channel(1);
-    let remover = std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("remover".into())
         .spawn(move || {
             let _ = done.send(kernel.removes(&path, bound));
@@ -83,7 +83,7 @@ fn remove_elsewhere(path: PathBuf, kernel: &'static dyn Kernel) -> io::Result<()
         let error = "the file system does not answer";
         return Err(io::Error::new(io::ErrorKind::TimedOut, error));
     };
-    let _ = remover.join();
+    let _ = thread.join();
     removed
 }
 

@@ -17,7 +17,6 @@ use proctor_protocol::canonical::{Value, digest, pretty};
 use proctor_protocol::method::{Method, MethodKind};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -149,12 +148,12 @@ impl Desk {
     ) -> Result<Terminal, AttemptError> {
         let plan = &session.plan;
         let mut terminal = terminal(ending, measured);
-        if !ending.facts.room_empty {
-            let marked = taint::mark(&scratch::root(), &plan.run_id, &ending.unkillable);
-            if let (Err(error), Outcome::Infrastructure(reason)) = (marked, &mut terminal.outcome) {
-                let _ = write!(reason, "; the machine could not be marked: {error}");
-            }
-        }
+        taint::note(
+            &scratch::root(),
+            &plan.run_id,
+            ending,
+            &mut terminal.outcome,
+        );
         terminal.outcome = match state::read_log(&self.dir) {
             Ok((mut log, _)) => {
                 let inherited = self.ancestry.inherited.iter();

@@ -36,6 +36,11 @@ pub fn sweep() -> Swept {
                 room.survivors,
                 plain(&room.run_id)
             ));
+        } else if room.removed {
+            swept.notes.push(format!(
+                "removed the empty room of a supervisor that was killed (run {})",
+                plain(&room.run_id)
+            ));
         }
     }
     for (path, removed) in scratch::sweep(&scratch::root()) {

@@ -4,11 +4,13 @@
 //! starts name them until the machine starts anew, which its boot id tells.
 
 use super::{host, scratch};
+use crate::attempt::Ending;
 use crate::room::Survivor;
 use crate::rundir::durable::{self, DiskResult};
 use crate::rundir::{Supervisor, regular};
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::object;
+use proctor_protocol::outcome::Outcome;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -57,6 +59,18 @@ pub fn mark(folder: &Path, run_id: &str, left: &[Survivor]) -> DiskResult<PathBu
     let path = folder.join(format!("{PREFIX}{random}"));
     durable::write_file(&path, pretty(&value).as_bytes())?;
     Ok(path)
+}
+
+/// Marks this machine when the room of an attempt could not be emptied. What cannot be written is said in the outcome.
+pub fn note(folder: &Path, run_id: &str, ending: &Ending, outcome: &mut Outcome) {
+    if ending.facts.room_empty {
+        return;
+    }
+    if let Err(error) = mark(folder, run_id, &ending.unkillable)
+        && let Outcome::Infrastructure(reason) = outcome
+    {
+        let _ = write!(reason, "; the machine could not be marked: {error}");
+    }
 }
 
 /// The marks in the folder of the scratch directories. Those that are over are taken away when `clear` says so.
@@ -236,5 +250,28 @@ mod tests {
             };
             assert!(text.contains("cannot be"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_room_that_could_not_be_emptied_leaves_a_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let this = Supervisor::this();
+        let unkillable = || Outcome::Infrastructure("unkillable".into());
+        let mut ending = Ending::not_started(unkillable(), crate::room::Isolation::none());
+        ending.unkillable = vec![survivor(this.pid as i32, this.started)];
+        let mut outcome = unkillable();
+        note(folder.path(), "r4", &ending, &mut outcome);
+        assert!(marks_in(folder.path(), true).is_empty());
+        ending.facts.room_empty = false;
+        note(folder.path(), "r4", &ending, &mut outcome);
+        assert_eq!(outcome, unkillable());
+        let found = marks_in(folder.path(), true);
+        assert!(matches!(&found[..], [Mark::Holds(text)] if text.contains("of run r4")));
+        note(&folder.path().join("nowhere"), "r4", &ending, &mut outcome);
+        let text = outcome.to_string();
+        assert!(
+            text.contains("unkillable; the machine could not be marked"),
+            "{text}"
+        );
     }
 }
