@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// A control group that everything started through it stays in, whatever it does, unless something with the rights of
 /// an administrator moves it. The old freezer hierarchy is preferred: rooms never use it.
@@ -84,14 +85,20 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        if let Some(group) = &self.group {
+        let Some(group) = &self.group else { return };
+        // A group can be removed when the last of those killed is gone, which takes a moment.
+        let end = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < end {
             let mut pids = Vec::new();
             collect(group, &mut pids);
             for pid in pids.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
                 let pid = nix::unistd::Pid::from_raw(pid);
                 let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
             }
-            let _ = std::fs::remove_dir(group);
+            if std::fs::remove_dir(group).is_ok() || !group.exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
