@@ -11,6 +11,7 @@ pub mod page;
 pub mod places;
 pub mod queue;
 pub mod read;
+pub mod remark;
 pub mod schedule;
 pub mod serve;
 pub mod state;

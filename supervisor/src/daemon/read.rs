@@ -1,6 +1,7 @@
 //! Views of a run from its files: the same reading as `proctor status`, at any time, also while the run goes on.
 
 use super::queue::Known;
+use super::remark;
 use super::view::{
     AttemptView, BundleView, FileView, MachineView, MethodState, MethodView, OutcomeView, RunState,
     RunView,
@@ -26,9 +27,13 @@ const MOST_FILES: usize = 20_000;
 /// # Errors
 /// A record is there but cannot be used.
 pub fn run_view(known: Known, run_dir: &Path, plan: &Plan) -> Result<RunView, Error> {
+    let run = RunDir::new(run_dir);
+    let mut degraded = plan.policy.degraded.clone();
     let methods = plan.methods.iter().enumerate();
     let methods = methods.map(|(at, method)| {
-        let mut view = method_view(run_dir, plan, method, known.summary.state)?;
+        let attempts = state::attempts(&run, &method.id)?;
+        remark::add_missing(&attempts, &mut degraded);
+        let mut view = method_view(plan, method, known.summary.state, &attempts);
         // Fresher than the files.
         if let Some(pace) = known
             .paces
@@ -40,29 +45,22 @@ pub fn run_view(known: Known, run_dir: &Path, plan: &Plan) -> Result<RunView, Er
         }
         Ok::<_, Error>(view)
     });
+    let methods = methods.collect::<Result<_, _>>()?;
     Ok(RunView {
         run_id: plan.run_id.clone(),
         run_dir: run_dir.display().to_string(),
         budget_seconds: plan.policy.budget_seconds,
         cores: known.cores,
-        methods: methods.collect::<Result<_, _>>()?,
+        degraded,
+        methods,
         bundle: bundle_view(run_dir),
         summary: known.summary,
     })
 }
 
-/// One method of a run that is in this state.
-///
-/// # Errors
-/// A record is there but cannot be used.
-pub fn method_view(
-    run_dir: &Path,
-    plan: &Plan,
-    method: &Method,
-    run: RunState,
-) -> Result<MethodView, Error> {
-    let attempts = state::attempts(&RunDir::new(run_dir), &method.id)?;
-    let newest = state::counting(&attempts);
+/// One method of a run that is in this state, with all its attempts.
+fn method_view(plan: &Plan, method: &Method, run: RunState, attempts: &[Attempt]) -> MethodView {
+    let newest = state::counting(attempts);
     let parts = parts(&plan.protocol, method);
     let budget = plan.policy.budget_seconds;
     let numbers = Numbers::of(newest, &parts, budget);
@@ -84,21 +82,30 @@ pub fn method_view(
     };
     let shown = outcome.as_ref().filter(|_| state == MethodState::Ended);
     let running = beat.as_ref().filter(|_| state == MethodState::Running);
-    let open = running.and_then(|beat| parts.get(usize::try_from(beat.part).ok()?));
-    Ok(MethodView {
+    let place = running.and_then(|beat| {
+        let open = newest?
+            .asked(&parts)
+            .nth(usize::try_from(beat.part).ok()?)?;
+        parts.iter().position(|part| *part == open)
+    });
+    let earlier = newest.map_or(0.0, Attempt::earlier_seconds);
+    MethodView {
         name: method.name.clone(),
         id: method.id.clone(),
         state,
         outcome: shown.map(|outcome| outcome_view(outcome, numbers)),
-        sentence: describe(state, shown, numbers, running, &parts),
-        elapsed_seconds: match (running, newest) {
-            (Some(beat), _) => beat.elapsed_seconds,
-            (None, Some(_)) => numbers.wall_seconds,
-            (None, None) => 0.0,
-        },
+        elapsed_seconds: earlier
+            + running.map_or(numbers.wall_seconds, |beat| beat.elapsed_seconds),
+        sentence: describe(
+            state,
+            shown,
+            numbers,
+            running.map(|beat| (beat, earlier)),
+            place.map_or(&[][..], |place| &parts[..=place]),
+        ),
         budget_seconds: budget,
         eta_seconds: None,
-        dataset: open.map(|part| plan.protocol.datasets()[part.dataset].name.clone()),
+        dataset: place.map(|place| plan.protocol.datasets()[parts[place].dataset].name.clone()),
         datasets_done: numbers.done as u64,
         datasets_total: numbers.total as u64,
         items_done: running.map_or(0, |beat| beat.items),
@@ -113,7 +120,7 @@ pub fn method_view(
             .iter()
             .map(|attempt| attempt_view(attempt, &parts, budget, newest))
             .collect(),
-    })
+    }
 }
 
 fn outcome_view(outcome: &Outcome, numbers: Numbers) -> OutcomeView {
@@ -144,6 +151,12 @@ fn attempt_view(
         seconds: terminal.map_or_else(so_far, |terminal| terminal.wall_seconds),
         outcome: terminal.map(|terminal| outcome_view(&terminal.outcome, numbers)),
         counts: newest.is_some_and(|newest| newest.id == attempt.id),
+        cores: attempt
+            .started
+            .as_ref()
+            .map_or_else(Vec::new, |started| started.cores.clone()),
+        pauses: remark::pauses(attempt),
+        remarks: remark::remarks(attempt),
     }
 }
 
@@ -151,20 +164,20 @@ fn describe(
     state: MethodState,
     outcome: Option<&Outcome>,
     numbers: Numbers,
-    beat: Option<&Heartbeat>,
-    parts: &[Part],
+    beat: Option<(&Heartbeat, f64)>,
+    so_far: &[Part],
 ) -> String {
     match (state, outcome, beat) {
         (_, Some(outcome), _) => sentence(outcome, numbers),
         (MethodState::Queued, ..) => "waits for its turn".into(),
         (MethodState::Running, _, None) => "has started".into(),
-        (MethodState::Running, _, Some(beat)) => format!(
+        (MethodState::Running, _, Some((beat, earlier))) => format!(
             "at {} of {}: {} of {} items of dataset {} of {}",
-            seconds(beat.elapsed_seconds),
+            seconds(earlier + beat.elapsed_seconds),
             seconds(numbers.budget_seconds),
             beat.items,
             beat.total,
-            datasets(parts.get(..=beat.part as usize).unwrap_or_default()),
+            datasets(so_far),
             numbers.total,
         ),
         (MethodState::Ended, None, _) => "has no result: it was not run to an end".into(),

@@ -61,6 +61,21 @@ pub struct AttemptView {
     pub outcome: Option<OutcomeView>,
     /// True for the attempt that counts: the newest that started.
     pub counts: bool,
+    /// Its cores.
+    pub cores: Vec<usize>,
+    /// When it was paused, once it has ended.
+    pub pauses: Vec<PauseView>,
+    /// What else is worth a word about it, each in one sentence without a full stop.
+    pub remarks: Vec<String>,
+}
+
+/// A time in which an attempt stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PauseView {
+    /// Seconds from the start of the attempt.
+    pub after_seconds: f64,
+    /// How long it lasted.
+    pub seconds: f64,
 }
 
 /// One method of a run.
@@ -76,7 +91,7 @@ pub struct MethodView {
     pub outcome: Option<OutcomeView>,
     /// Where it is, or how it ended, in one sentence without a full stop.
     pub sentence: String,
-    /// Seconds from spawn to verdict, or so far.
+    /// Seconds of its budget that are used, those of attempts it goes on from included.
     pub elapsed_seconds: f64,
     /// What it may use.
     pub budget_seconds: f64,
@@ -186,6 +201,8 @@ pub struct RunView {
     pub budget_seconds: f64,
     /// The cores it has now.
     pub cores: Vec<usize>,
+    /// What its rooms were to have and lack, with the reason; empty when they have everything.
+    pub degraded: Vec<String>,
     /// Its methods, in the order of the methods file.
     pub methods: Vec<MethodView>,
     /// Its newest bundle.
@@ -356,6 +373,7 @@ mod tests {
             run_id: "r".into(),
             run_dir: "/r".into(),
             budget_seconds: 1.5,
+            degraded: vec!["d".into()],
             cores: vec![0, 1],
             methods: Vec::new(),
             bundle: None,

@@ -189,10 +189,10 @@ fn a_browser_sees_a_method_go_from_queued_to_running_to_timeout() {
     let mut visit = visit.spawn().expect("node starts");
     let mut answers = visit.stdin.take().expect("its stdin");
     let lines = BufReader::new(visit.stdout.take().expect("its stdout"));
-    let (wishes, wished) = mpsc::channel();
+    let (speaker, wished) = mpsc::channel();
     std::thread::spawn(move || {
         for line in lines.lines().map_while(Result::ok) {
-            if wishes.send(line).is_err() {
+            if speaker.send(line).is_err() {
                 break;
             }
         }

@@ -36,6 +36,7 @@ fn row(at: usize, method: &MethodView) -> Markup {
                     (under_way(method))
                 } @else {
                     p { (sentence(&method.sentence)) }
+                    @for remark in remarks(method) { p.note { (sentence(remark)) } }
                 } }
                 td.number data-label="datasets" { (method.datasets_done) " / " (method.datasets_total) }
                 td.number data-label="time" { (time_of_budget(method)) }
@@ -45,6 +46,12 @@ fn row(at: usize, method: &MethodView) -> Markup {
             }
         }
     }
+}
+
+/// What is worth a word about the attempt that counts.
+fn remarks(method: &MethodView) -> &[String] {
+    let counting = method.attempts.iter().rfind(|attempt| attempt.counts);
+    counting.map_or(&[], |attempt| &attempt.remarks)
 }
 
 /// How far a running method is.

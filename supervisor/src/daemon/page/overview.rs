@@ -101,7 +101,11 @@ fn link(run: &RunSummary) -> Markup {
 pub(super) fn state(run: &RunSummary) -> Markup {
     match run.state {
         RunState::Running => html! { (tally(run)) "." },
-        RunState::Queued | RunState::Ended => sentence(&run.sentence),
+        RunState::Queued | RunState::Ended => {
+            // Its name stands beside it.
+            let name = format!("{}: ", run.benchmark_id);
+            sentence(&run.sentence.replacen(&name, "", 1))
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use maud::{Markup, html};
 const METHODS: usize = 50;
 /// The most attempts in the table beside the picture.
 const ATTEMPTS: usize = MOST_BARS;
+/// The most lacks of isolation that are listed.
+const LACKS: usize = 30;
 
 /// The page of a run. `part` is which part of its methods is shown, from 1.
 pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) -> String {
@@ -39,6 +41,7 @@ pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) 
             " · budget " (clock(run.budget_seconds)) " a method"
         },
         main: html! {
+            (degraded(run))
             section aria-labelledby="state" {
                 h2 id="state" { "State" }
                 p.lead { (overview::state(summary)) }
@@ -61,6 +64,18 @@ pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) 
         },
     };
     page.text()
+}
+
+/// What its rooms lack, said first: it bears on every number below.
+fn degraded(run: &RunView) -> Markup {
+    html! {
+        @if !run.degraded.is_empty() {
+            div.banner role="note" {
+                strong.owed { "Its methods were isolated less than they were to be." }
+                ul { @for lack in run.degraded.iter().take(LACKS) { li { (sentence(lack)) } } }
+            }
+        }
+    }
 }
 
 fn facts(run: &RunView) -> Markup {
@@ -170,7 +185,17 @@ fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
                 outcome: entry.word.clone(),
                 start,
                 end: end(entry, now).map_or(start, |end| end - first).max(start),
-                pauses: Vec::new(),
+                pauses: entry
+                    .attempt
+                    .pauses
+                    .iter()
+                    .map(|pause| {
+                        (
+                            start + pause.after_seconds,
+                            start + pause.after_seconds + pause.seconds,
+                        )
+                    })
+                    .collect(),
             }
         })
         .collect();
@@ -199,7 +224,7 @@ fn end(entry: &Entry<'_>, now: Option<f64>) -> Option<f64> {
 }
 
 fn lane(entry: &Entry<'_>) -> String {
-    match entry.method.cores.as_slice() {
+    match entry.attempt.cores.as_slice() {
         [] => "cores unknown".to_owned(),
         [core] => format!("core {core}"),
         cores => format!("cores {}", ranges(cores)),
@@ -243,6 +268,7 @@ fn attempt_table(entries: &[Entry<'_>]) -> Markup {
                         td.outcome {
                             (chip(entry.standing, &entry.word))
                             @if let Some(outcome) = &entry.attempt.outcome { p.note { (sentence(&outcome.sentence)) } }
+                            @for remark in &entry.attempt.remarks { p.note { (sentence(remark)) } }
                         }
                         td data-label="started" { (time(entry.attempt.started_utc.as_deref().unwrap_or("unknown"))) }
                         td.number data-label="took" { (took(entry.attempt.seconds)) }

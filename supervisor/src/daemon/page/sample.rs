@@ -3,7 +3,7 @@
 use super::Moment;
 use crate::daemon::view::{
     AttemptView, BundleView, Counts, FileView, MachineView, MethodState, MethodView, OutcomeView,
-    QueueView, RunState, RunSummary, RunView,
+    PauseView, QueueView, RunState, RunSummary, RunView,
 };
 
 pub(in crate::daemon) const NOW: &str = "2026-01-01T10:05:00Z";
@@ -69,6 +69,9 @@ pub(super) fn method(name: &str, state: MethodState, outcome: Option<OutcomeView
         seconds: 120.0,
         outcome: outcome.clone(),
         counts: true,
+        cores: vec![0, 1],
+        pauses: Vec::new(),
+        remarks: Vec::new(),
     };
     MethodView {
         name: name.into(),
@@ -134,7 +137,12 @@ pub(super) fn run() -> RunView {
         ),
     ];
     methods[1].stderr = vec!["loading model".into(), "still at item 17".into()];
-    methods[1].cores = vec![2, 3];
+    methods[1].attempts[0].cores = vec![2, 3];
+    methods[1].attempts[0].pauses = vec![PauseView {
+        after_seconds: 60.0,
+        seconds: 30.0,
+    }];
+    methods[1].attempts[0].remarks = vec!["left 1 process behind, which the room ended".into()];
     let first = methods[3].attempts[0].clone();
     methods[3].attempts.insert(
         0,
@@ -161,6 +169,7 @@ pub(super) fn run() -> RunView {
         run_id: "0123456789ab".into(),
         run_dir: "/var/lib/proctor/runs/7".into(),
         budget_seconds: 600.0,
+        degraded: vec!["network: no network namespace can be made here".into()],
         cores: vec![0, 1, 2, 3],
         methods,
         bundle: Some(BundleView {

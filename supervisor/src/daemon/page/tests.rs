@@ -76,6 +76,7 @@ fn filled(text: &str) -> (QueueView, RunView) {
     fill(&mut run.summary.protocol_id);
     fill(&mut run.summary.sentence);
     fill(&mut run.run_id);
+    run.degraded.iter_mut().for_each(fill);
     for method in &mut run.methods {
         fill(&mut method.name);
         fill(&mut method.id);
@@ -84,6 +85,7 @@ fn filled(text: &str) -> (QueueView, RunView) {
         method.stderr.iter_mut().for_each(fill);
         for attempt in &mut method.attempts {
             fill(&mut attempt.id);
+            attempt.remarks.iter_mut().for_each(fill);
         }
         let outcomes = method
             .attempts
@@ -214,7 +216,7 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
         "<span class=\"chip running\">running</span>",
         "<span class=\"chip owed\">infrastructure</span>",
         "On <b><bdi>pairs of words</bdi></b>: 250 of 1000 items.",
-        "About 1:35 left for this dataset at the pace so far.",
+        "About 1:35 left at the pace so far.",
         "2:00 / 10:00",
         "0 s / 10:00",
         "still at item 17",
@@ -223,6 +225,10 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
         "/v1/runs/7/bundles/0001/results.html",
         "Timeline of attempts",
         "supervisor lost",
+        "Left 1 process behind, which the room ended.",
+        "Its methods were isolated less than they were to be.",
+        "Network: no network namespace can be made here.",
+        "2: a hanging one, timeout, from 0 s to 3:00, with 1 pause",
     ] {
         assert!(page.contains(must), "{must}: {page}");
     }
@@ -236,14 +242,11 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
 #[test]
 fn a_time_left_is_told_only_when_it_is_known() {
     let mut method = method("m", MethodState::Running, None);
-    assert_eq!(
-        left(&method),
-        "about 1:35 left for this dataset at the pace so far"
-    );
+    assert_eq!(left(&method), "about 1:35 left at the pace so far");
     method.eta_seconds = Some(481.0);
     assert_eq!(
         left(&method),
-        "about 8:01 left for this dataset at the pace so far, more than its budget has"
+        "about 8:01 left at the pace so far, more than its budget has"
     );
     for unknown in [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1.0)] {
         method.eta_seconds = unknown;

@@ -112,7 +112,7 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// What is to be said of the time that a running method still needs for its open dataset.
+/// What is to be said of the time that a running method still needs.
 pub(super) fn left(method: &MethodView) -> String {
     let remaining = method.budget_seconds - method.elapsed_seconds;
     match method
@@ -126,10 +126,7 @@ pub(super) fn left(method: &MethodView) -> String {
             } else {
                 ""
             };
-            format!(
-                "about {} left for this dataset at the pace so far{more}",
-                clock(eta)
-            )
+            format!("about {} left at the pace so far{more}", clock(eta))
         }
     }
 }
