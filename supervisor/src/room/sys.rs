@@ -261,9 +261,8 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: all-zero is a valid structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (place, letter) in request.ifr_name.iter_mut().zip(*b"lo") {
-        *place = letter as libc::c_char;
-    }
+    // SAFETY: the name is shorter than its place, which is zero behind it.
+    unsafe { std::ptr::copy_nonoverlapping(c"lo".as_ptr(), request.ifr_name.as_mut_ptr(), 2) };
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_LOOPBACK) as libc::c_short;
     // SAFETY: the request is the structure this call reads.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) })
