@@ -8,16 +8,21 @@
 )]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong, c_void};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use super::sys::{self, Child, ChildStack, Clocks};
-use super::talk::STAGE_WORD;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::sys::{self, Child, ChildStack};
+use super::talk::{CONTROL_FD, STAGE_WORD};
+use super::{adopted, prepared};
 
 /// The stage's program when it is not this executable; see [`use_stage_program`].
 static STAGE_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -28,23 +33,23 @@ pub fn use_stage_program(program: &Path) {
     let _ = STAGE_PROGRAM.set(program.to_owned());
 }
 
-/// The most descriptors a stage gets.
-const MAX_DESCRIPTORS: usize = 7;
+/// The descriptors a stage is started with: three that lead nowhere, and its end of the sockets.
+const DESCRIPTORS: usize = CONTROL_FD as usize + 1;
 
-/// A stage to be started. The descriptors are given to the child as 0, 1, 2 and so on, and closed here afterwards.
-pub(super) struct Launch {
-    pub(super) descriptors: Vec<OwnedFd>,
+/// What kind of stage is to be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
     /// Namespaces to make, as clone flags.
     pub(super) namespaces: c_int,
     /// Kill the stage when the spawner's process dies.
     pub(super) die_with_us: bool,
 }
 
-/// A stage that was started.
+/// A stage that waits for its order.
 pub(super) struct Launched {
     pub(super) child: Child,
-    /// Just before the start.
-    pub(super) clocks: Clocks,
+    /// Our end of the sockets.
+    pub(super) control: OwnedFd,
 }
 
 /// A start that went wrong.
@@ -58,7 +63,10 @@ pub(super) struct LaunchError {
 /// How long a start may take. It takes a millisecond, unless the kernel or the file system of our own program hangs.
 const BOUND: Duration = Duration::from_secs(30);
 
-type Request = (Launch, mpsc::SyncSender<Result<Launched, LaunchError>>);
+type Answer = Result<Launched, LaunchError>;
+
+/// What a spawner is asked for: a stage for somebody who waits, or one to be had when the next is needed.
+type Request = (Kind, Option<mpsc::SyncSender<Answer>>);
 
 type Birth = (Box<dyn FnOnce() + Send>, mpsc::SyncSender<io::Result<()>>);
 
@@ -98,6 +106,7 @@ pub fn begin() {
 /// A thread that lives as long as this process and starts stages.
 #[derive(Debug, Clone)]
 pub(super) struct Spawner {
+    number: u64,
     requests: mpsc::Sender<Request>,
 }
 
@@ -106,6 +115,8 @@ impl Spawner {
     pub(super) fn begin(
         prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
     ) -> Result<Self, String> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let (requests, queue) = mpsc::channel();
         let (ready, prepared) = mpsc::sync_channel(1);
         born_free(move || {
@@ -115,7 +126,7 @@ impl Spawner {
             match stack {
                 Ok(stack) => {
                     let _ = ready.send(Ok(()));
-                    serve(&queue, stack);
+                    serve(number, &queue, stack);
                 }
                 Err(reason) => {
                     let _ = ready.send(Err(reason));
@@ -126,7 +137,7 @@ impl Spawner {
         prepared
             .recv_timeout(BOUND)
             .map_err(|_| "the thread that starts stages ended or hangs".to_owned())??;
-        Ok(Self { requests })
+        Ok(Self { number, requests })
     }
 
     /// The one that is in no group of its own.
@@ -135,40 +146,68 @@ impl Spawner {
         USUAL.get_or_init(|| Self::begin(|| Ok(()))).clone()
     }
 
-    /// Starts a stage.
-    pub(super) fn start(&self, launch: Launch) -> Result<Launched, LaunchError> {
+    /// Starts a stage, or gives the one that was prepared.
+    pub(super) fn start(&self, kind: Kind) -> Answer {
+        if let Some(ready) = prepared::take(self.number, kind) {
+            return Ok(ready);
+        }
         let gone = |step| LaunchError {
             step,
             source: io::ErrorKind::BrokenPipe.into(),
         };
         let (reply, answer) = mpsc::sync_channel(1);
         self.requests
-            .send((launch, reply))
+            .send((kind, Some(reply)))
             .map_err(|_| gone("the spawner thread does not run"))?;
         answer
             .recv_timeout(BOUND)
             .map_err(|_| gone("the spawner thread ended or hangs"))?
     }
+
+    /// Has a stage started for the next room, while nobody waits for it. Whether it comes to anything shows when it is
+    /// wanted.
+    pub(super) fn prepare(&self, kind: Kind) {
+        let _ = self.requests.send((kind, None));
+    }
 }
 
-fn serve(requests: &mpsc::Receiver<Request>, mut stack: ChildStack) {
-    while let Ok((launch, reply)) = requests.recv() {
-        let launched = launch_one(&launch, &mut stack);
-        // Before the answer: who got it may rely on the stage's ends being open in the stage alone.
-        drop(launch);
-        let answer = reply.send(launched);
-        // Nobody waits for it any more. Its end of the sockets is closed, so it starts nothing.
-        if let Err(mpsc::SendError(Ok(late))) = answer {
-            let _ = sys::pidfd_kill(late.child.pidfd.as_fd(), libc::SIGKILL);
-            let _ = sys::pidfd_reap(late.child.pidfd.as_fd());
+fn serve(number: u64, requests: &mpsc::Receiver<Request>, mut stack: ChildStack) {
+    while let Ok((kind, reply)) = requests.recv() {
+        let Some(reply) = reply else {
+            prepared::make(number, kind, || launch_one(kind, &mut stack).ok());
+            continue;
+        };
+        // The one that was just being made is better than another.
+        let launched =
+            prepared::take(number, kind).map_or_else(|| launch_one(kind, &mut stack), Ok);
+        // If nobody waits for it any more, its end of the sockets is closed, so it starts nothing.
+        if let Err(mpsc::SendError(Ok(late))) = reply.send(launched) {
+            late.dismiss();
         }
+    }
+}
+
+impl Launched {
+    /// Ends a stage that got no order.
+    pub(super) fn dismiss(self) {
+        let _ = sys::pidfd_kill(self.child.pidfd.as_fd(), libc::SIGKILL);
+        let mut ended = [PollFd::new(self.child.pidfd.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut ended, PollTimeout::from(1000_u16));
+        if let Ok(true) = sys::pidfd_reap(self.child.pidfd.as_fd()) {
+            adopted::forget(self.child.pid);
+        }
+    }
+
+    /// True while it waits for its order.
+    pub(super) fn waits(&self) -> bool {
+        let mut said = [PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+        poll(&mut said, PollTimeout::ZERO) == Ok(0)
     }
 }
 
 /// Everything the child reads, made before it starts.
 struct ChildPlan {
-    descriptors: Vec<RawFd>,
-    count: c_int,
+    descriptors: [RawFd; DESCRIPTORS],
     die_with_us: bool,
     /// `uid_map` and `gid_map` of the new user namespace.
     maps: Option<(CString, CString)>,
@@ -178,15 +217,22 @@ struct ChildPlan {
     errno: c_int,
 }
 
-fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, LaunchError> {
+fn launch_one(kind: Kind, stack: &mut ChildStack) -> Answer {
     let say = |step, source| LaunchError { step, source };
+    let (control, theirs) = sys::message_sockets().map_err(|error| say("sockets", error))?;
+    let nowhere = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|error| say("/dev/null", error))?;
+    let nowhere = nowhere.as_raw_fd();
     let program = STAGE_PROGRAM
         .get()
         .map_or(OsStr::new("/proc/self/exe"), |path| path.as_os_str());
     let program = CString::new(program.as_bytes())
         .map_err(|error| say("the stage's path", io::Error::other(error)))?;
     let words = [c"proctor-room".to_owned(), c_string(STAGE_WORD)];
-    let maps = (launch.namespaces & libc::CLONE_NEWUSER != 0).then(|| {
+    let maps = (kind.namespaces & libc::CLONE_NEWUSER != 0).then(|| {
         let uid = nix::unistd::geteuid();
         let gid = nix::unistd::getegid();
         (
@@ -195,20 +241,18 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
         )
     });
     let mut plan = ChildPlan {
-        descriptors: launch.descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
-        count: c_int::try_from(launch.descriptors.len()).unwrap_or(0),
-        die_with_us: launch.die_with_us,
+        descriptors: [nowhere, nowhere, nowhere, theirs.as_raw_fd()],
+        die_with_us: kind.die_with_us,
         maps,
         program,
         arguments: vec![words[0].as_ptr(), words[1].as_ptr(), ptr::null()],
         failed_step: None,
         errno: 0,
     };
-    let clocks = sys::clocks();
     // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
     let child = unsafe {
         sys::start_child(
-            launch.namespaces,
+            kind.namespaces,
             None,
             stack,
             child_main,
@@ -223,7 +267,8 @@ fn launch_one(launch: &Launch, stack: &mut ChildStack) -> Result<Launched, Launc
             io::Error::from_raw_os_error(plan.errno),
         ));
     }
-    Ok(Launched { child, clocks })
+    adopted::register(child.pid);
+    Ok(Launched { child, control })
 }
 
 /// A C string of text that holds no NUL.
@@ -262,8 +307,8 @@ fn prepare(plan: &ChildPlan) -> Result<(), &'static CStr> {
         keep_capabilities().ok_or(c"keeping the capabilities of the user namespace")?;
     }
     // Above all targets first, so that no target number is still a source.
-    let mut moved = [-1; MAX_DESCRIPTORS];
-    let count = plan.count;
+    let mut moved = [-1; DESCRIPTORS];
+    let count = CONTROL_FD + 1;
     for (place, source) in moved.iter_mut().zip(&plan.descriptors) {
         // SAFETY: no memory is involved.
         *place = unsafe { libc::fcntl(*source, libc::F_DUPFD, count) };

@@ -1,7 +1,7 @@
 //! A room with a worker in it, as the supervisor holds it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{chown, fchown};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,13 +14,14 @@ use super::accounts::Entry;
 use super::adopted::{self, Adopting};
 use super::cgroup::Cgroup;
 use super::confine::{self, Confined};
-use super::launch::{Launch, Launched, Spawner};
+use super::handover;
+use super::launch::{Kind, Launched, Spawner};
 use super::means::Namespaces;
 use super::procfs::{self, Process};
 use super::scratch::Scratch;
 use super::slots::Counts;
 use super::sys::{self, Received};
-use super::talk::{CGROUP_FD, MAX_REPORT, Order, Report, Word};
+use super::talk::{MAX_REPORT, Order, Report, Word};
 use super::usage::Usage;
 use super::{Isolation, Kernel, RoomSpec, Rung, isolation, probe};
 
@@ -63,6 +64,9 @@ pub(crate) struct Room {
     pub(crate) spawned_at_boottime: u64,
     control: OwnedFd,
     stage: sys::Child,
+    /// Who started the stage, and what it asked for.
+    spawner: Spawner,
+    kind: Kind,
     stage_ended: bool,
     kernel: &'static dyn Kernel,
     rung: Rung,
@@ -158,10 +162,7 @@ impl Room {
             user: confined.user.as_ref().map(|user| user.id),
             rlimits: std::mem::take(&mut confined.rlimits),
             filters: std::mem::take(&mut confined.filters),
-            ruleset: confined
-                .ruleset
-                .is_some()
-                .then_some(CGROUP_FD + i32::from(cgroup.is_some())),
+            ruleset: confined.ruleset.as_ref().map(AsRawFd::as_raw_fd),
             expendable: !user_namespace && spec.limits.memory_bytes.is_some(),
             loopback: confined.network_namespace,
             view: confined.view.take(),
@@ -184,7 +185,6 @@ impl Room {
         let (stdin_worker, stdin) = pipe()?;
         let (stdout, stdout_worker) = pipe()?;
         let (stderr, stderr_worker) = pipe()?;
-        let (control, control_stage) = sys::message_sockets().map_err(say("sockets"))?;
         if let Some(user) = &confined.user {
             // So that the worker can open them again by their names in /dev and /proc.
             for theirs in [&stdin_worker, &stdout_worker, &stderr_worker] {
@@ -199,22 +199,6 @@ impl Room {
             fcntl(ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
                 .map_err(|error| say("a pipe")(error.into()))?;
         }
-        let mut descriptors = vec![
-            stdin_worker,
-            stdout_worker,
-            stderr_worker,
-            control_stage,
-            order,
-        ];
-        let group_fd = cgroup
-            .as_ref()
-            .map(|group| group.fd().try_clone_to_owned())
-            .transpose()
-            .map_err(say("the control group"))?;
-        // The stage starts the worker in the group and stays outside: who kills the group, the worker included, does not
-        // hit the one who tells how the worker ended.
-        descriptors.extend(group_fd);
-        descriptors.extend(confined.ruleset.take());
         let spawner = match &confined.slot {
             Some(slot) => slot.spawner.clone(),
             None => Spawner::usual().map_err(RoomError)?,
@@ -224,14 +208,27 @@ impl Room {
             .transpose()
             .map_err(say("preparing to adopt orphans"))?;
         let account = Entry::begin(cgroup.as_ref().map(Cgroup::path));
-        let Launched { child, clocks } = spawner
-            .start(Launch {
-                descriptors,
-                namespaces: namespaces(rung, user_namespace, confined.network_namespace),
-                die_with_us: rung.has_pid_namespace(),
-            })
+        let kind = Kind {
+            namespaces: namespaces(rung, user_namespace, confined.network_namespace),
+            die_with_us: rung.has_pid_namespace(),
+        };
+        let clocks = sys::clocks();
+        let launched = spawner
+            .start(kind)
             .map_err(|error| RoomError(error.to_string()))?;
-        adopted::register(child.pid);
+        // The stage starts the worker in the group and stays outside: who kills the group, the worker included, does not
+        // hit the one who tells how the worker ended.
+        let group = cgroup.as_ref().map(Cgroup::fd);
+        let ruleset = confined.ruleset.take();
+        let theirs = [&stdin_worker, &stdout_worker, &stderr_worker, &order];
+        let mut descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
+        descriptors.extend(group);
+        descriptors.extend(ruleset.as_ref().map(AsFd::as_fd));
+        if let Err(error) = handover::give(launched.control.as_fd(), &descriptors) {
+            launched.dismiss();
+            return Err(say("the order")(error));
+        }
+        let Launched { child, control } = launched;
         // Where no thread can be had, each file still has its limit.
         let usage = spec
             .limits
@@ -253,6 +250,8 @@ impl Room {
             stage: child,
             stage_ended: false,
             kernel: spec.kernel,
+            spawner,
+            kind,
             rung,
             account: Some(account),
             cgroup,
@@ -383,6 +382,9 @@ impl Room {
         let cpu = self.cgroup.as_ref().and_then(Cgroup::cpu);
         self.account = None;
         let counts = self.confined.counts(self.cgroup.as_ref());
+        if empty && self.rung.has_pid_namespace() {
+            self.spawner.prepare(self.kind);
+        }
         // A slot with somebody in it must never serve another room.
         if let Some(slot) = self.confined.slot.take().filter(|_| empty) {
             slot.give_back();

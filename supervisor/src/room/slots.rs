@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
 
-use super::cgroup;
 use super::launch::Spawner;
+use super::{cgroup, prepared};
 
 /// The controllers that are used, with the file that holds the limit.
 const MEMORY: &str = "memory";
@@ -219,6 +219,8 @@ fn take_down_at_exit() {
 }
 
 extern "C" fn take_down() {
+    // A group with a stage in it cannot be removed.
+    prepared::dismiss_all();
     let Ok(mut made) = MADE.try_lock() else {
         return;
     };

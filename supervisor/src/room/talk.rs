@@ -19,10 +19,6 @@ pub(super) const STAGE_WORD: &str = "__proctor-room";
 pub(super) const PROBE_WORD: &str = "__proctor-probe";
 /// The stage's descriptor of the sockets.
 pub(super) const CONTROL_FD: i32 = 3;
-/// The stage's descriptor of the order.
-pub(super) const ORDER_FD: i32 = 4;
-/// The stage's descriptor of the room's cgroup2 directory, where there is one.
-pub(super) const CGROUP_FD: i32 = 5;
 /// How long processes that outlive the worker may take to leave by themselves before they count as leaked, and how long
 /// a pipe may stay open before it counts as leaked.
 pub(crate) const SETTLE: Duration = Duration::from_millis(100);

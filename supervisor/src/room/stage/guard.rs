@@ -16,8 +16,6 @@ use super::mounts;
 
 /// Ties this process's life to the supervisor's, before anything else.
 pub(super) fn follow_supervisor(order: &Order) -> io::Result<()> {
-    // A worker of the same user must not trace us or open our descriptors.
-    sys::prctl(libc::PR_SET_DUMPABLE, 0)?;
     if order.rung.has_pid_namespace() {
         // Set once more: an exec that gains privileges clears what was set before it.
         sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)

@@ -16,12 +16,13 @@ mod worker;
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::handover;
 use super::sys::{self, Received};
-use super::talk::{
-    CGROUP_FD, CONTROL_FD, MAX_REPORT, ORDER_FD, Order, PROBE_WORD, Report, STAGE_WORD, Word,
-};
+use super::talk::{CONTROL_FD, MAX_REPORT, Order, PROBE_WORD, Report, STAGE_WORD, Word};
 
 /// Must be the first thing `main` does. Returns at once in a normal start; when this process was started as the stage
 /// of a room, it does that work and never returns.
@@ -61,26 +62,24 @@ impl Control {
 struct Gone;
 
 fn stage() -> i32 {
-    // SAFETY: the launcher placed these descriptors for us, and nothing else in this process owns them.
-    let (control, mut order) = unsafe {
-        (
-            Control(OwnedFd::from_raw_fd(CONTROL_FD)),
-            File::from_raw_fd(ORDER_FD),
-        )
-    };
-    let mut bytes = Vec::new();
-    let order = match order.read_to_end(&mut bytes) {
-        Ok(_) => Order::decode(&bytes),
-        Err(_) => None,
-    };
-    let Some(order) = order else {
+    // SAFETY: the launcher placed this descriptor for us, and nothing else in this process owns it.
+    let control = Control(unsafe { OwnedFd::from_raw_fd(CONTROL_FD) });
+    // A worker of the same user must not trace us or open our descriptors.
+    if let Err(error) = sys::prctl(libc::PR_SET_DUMPABLE, 0) {
         control.report(&Report::Failed {
-            reason: "the stage got no order it can read".into(),
+            reason: format!("shutting the stage to others: {error}"),
         });
         return 2;
+    }
+    // It may take long until there is a room for us, or there never is one.
+    let (order, cgroup, _ruleset) = match handed(&control) {
+        Ok(Some(handed)) => handed,
+        Ok(None) => return 0,
+        Err(reason) => {
+            control.report(&Report::Failed { reason });
+            return 2;
+        }
     };
-    // SAFETY: as above; only these rungs get that descriptor.
-    let cgroup = (order.rung.has_cgroup()).then(|| unsafe { OwnedFd::from_raw_fd(CGROUP_FD) });
     // The signal is set before the look at the sockets: if the supervisor died before, its end is closed by now; if it
     // dies after, the signal comes.
     if let Err(error) = guard::follow_supervisor(&order) {
@@ -112,4 +111,33 @@ fn stage() -> i32 {
             2
         }
     }
+}
+
+/// The order, and what came with it: the room's cgroup2 and the landlock rules.
+type Handed = (Order, Option<OwnedFd>, Option<OwnedFd>);
+
+/// Waits for the order. The worker's pipes come with it and are put in their places. Nothing when the supervisor is gone.
+fn handed(control: &Control) -> Result<Option<Handed>, String> {
+    let descriptors = handover::take(control.0.as_fd())
+        .map_err(|error| format!("what the stage is to get did not come: {error}"))?;
+    if descriptors.is_empty() {
+        return Ok(None);
+    }
+    let mut descriptors = descriptors.into_iter();
+    let mut next = || descriptors.next().ok_or("the stage got too little");
+    let pipes = [next()?, next()?, next()?];
+    dup2_stdin(&pipes[0])
+        .and_then(|()| dup2_stdout(&pipes[1]))
+        .and_then(|()| dup2_stderr(&pipes[2]))
+        .map_err(|error| format!("placing the worker's pipes: {error}"))?;
+    drop(pipes);
+    let mut bytes = Vec::new();
+    let read = File::from(next()?).read_to_end(&mut bytes);
+    let order = read.ok().and_then(|_| Order::decode(&bytes));
+    let mut order = order.ok_or("the stage got no order it can read")?;
+    let cgroup = order.rung.has_cgroup().then(&mut next).transpose()?;
+    let ruleset = order.ruleset.map(|_| next()).transpose()?;
+    // Until now it was the supervisor's number.
+    order.ruleset = ruleset.as_ref().map(AsRawFd::as_raw_fd);
+    Ok(Some((order, cgroup, ruleset)))
 }
