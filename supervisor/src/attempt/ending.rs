@@ -56,8 +56,8 @@ pub struct Facts {
     pub suspended_seconds: f64,
     /// When the attempt was paused. Pauses count in no time of the attempt and not against its budget.
     pub pauses: Vec<Pause>,
-    /// Seconds in which the supervisor did not run though it should have, while the worker went on: it was stopped by a
-    /// signal that cannot be caught, or the machine gave it no time. They count against the budget.
+    /// Seconds in which the supervisor did not look at the worker, a second or longer at a time, while the worker went on:
+    /// it was stopped by a signal that cannot be caught, or machine or disk were overloaded. They count against the budget.
     pub supervisor_stalled_seconds: f64,
     /// Scores that arrived after the verdict and were discarded.
     pub late_rows: u64,

@@ -53,6 +53,7 @@ pub(super) fn converse(
         .limit_output(spec.limits.output_bytes);
     let mut shell = Shell {
         deadline,
+        looked_at: room.spawned_at,
         room,
         machine,
         exam,
@@ -109,8 +110,10 @@ struct Shell<'a> {
     leaked_pipe: bool,
     /// The room was asked to stand still, and has not been told to go on.
     freezing: bool,
-    /// Nanoseconds in which the supervisor did not run though it should have.
+    /// Nanoseconds in which the supervisor did not look at the worker though it should have.
     stalled: u64,
+    /// When it last did.
+    looked_at: u64,
     told_worker: bool,
     told_items_at: u64,
     buffer: Vec<u8>,
@@ -443,6 +446,7 @@ impl Shell<'_> {
         if looking {
             earlier(now + LOOK_NS);
         }
+        self.look_again();
         let timeout =
             until.map(|at| TimeSpec::from_duration(Duration::from_nanos(at.saturating_sub(now))));
         let mut polled: [Option<(BorrowedFd<'_>, PollFlags)>; 6] = [None; 6];
@@ -475,16 +479,34 @@ impl Shell<'_> {
         if nudged {
             self.control.nudged();
         }
-        let late = monotonic_ns().saturating_sub(until.unwrap_or(u64::MAX));
-        if looking && late >= STALLED_NS {
-            self.stalled += late;
+        let now = monotonic_ns();
+        if looking {
+            self.look(until.unwrap_or(now), now);
         }
+        self.looked_at = now;
         Ready {
             stdin,
             stdout,
             stderr,
             control,
             stop,
+        }
+    }
+
+    /// It may have been stopped while it was not waiting for anything, too.
+    fn look_again(&mut self) {
+        let now = monotonic_ns();
+        if !self.ended && !self.machine.paused() {
+            self.look(self.looked_at, now);
+        }
+        self.looked_at = now;
+    }
+
+    /// Takes note of a look that was due before it came.
+    fn look(&mut self, due: u64, now: u64) {
+        let late = now.saturating_sub(due);
+        if late >= STALLED_NS {
+            self.stalled += late;
         }
     }
 

@@ -187,7 +187,7 @@ fn a_supervisor_that_could_not_see_it_coming_says_how_long_it_did_not_look() {
         .as_f64()
         .expect("a number");
     // A look is due every quarter of a second, and may have been due when it was stopped.
-    assert!((BUDGET..BUDGET + SLACK).contains(&stalled), "{stalled}");
+    assert!((BUDGET..BUDGET + SLACK).contains(&stalled), "{execution}");
     let delay = facts["kill_delay_seconds"].as_f64().expect("a number");
     assert!(delay > 0.1, "the kill came late and that is told: {delay}");
 }

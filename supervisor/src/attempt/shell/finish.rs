@@ -10,6 +10,7 @@ use crate::room::{Closed, RoomSpec, Rung, Survivor, clocks, monotonic_ns};
 impl Shell<'_> {
     /// Empties the room and collects the facts.
     pub(super) fn finish(mut self, spec: &RoomSpec) -> Ending {
+        self.look_again();
         if self.killed_at.is_none() {
             self.kill();
         }
