@@ -5,6 +5,8 @@ mod bundles;
 mod evidence;
 mod public;
 pub mod records;
+#[cfg(test)]
+mod several;
 pub mod standing;
 #[cfg(test)]
 mod tampered;

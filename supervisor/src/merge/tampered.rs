@@ -2,6 +2,7 @@
 
 use super::merge_bundles;
 use super::tests::{Run, collect, run};
+use crate::rundir::plan::parts;
 use proctor_protocol::bundle::{InventoryRow, inventory_value};
 use proctor_protocol::canonical::{Value, pretty, read, sha256_hex};
 use proctor_protocol::object;
@@ -380,4 +381,73 @@ fn thresholds_are_calibrated_again_from_validation_scores() {
     }
     assert!(count > 0);
     bundle.refused(&["metadata.thresholds of", "evidence/validation/"]);
+}
+
+/// A bundle of a method that was cut off after its first dataset and went on.
+fn gone_on_with() -> Bundle {
+    let run = run(r#"["Levenshtein"]"#, "manifest.validation.json");
+    let method = &run.plan.methods[0];
+    let asked = parts(&run.plan.protocol, method);
+    run.attempt(method, 1, 2, None);
+    run.attempt_after(method, 2, 1, &asked[2..], Some(Outcome::Completed));
+    let path = run.folder.path().join("published");
+    run.merge().bundle.publish(&path).unwrap();
+    Bundle { run, path }
+}
+
+#[test]
+fn a_method_with_several_attempts_has_all_its_evidence() {
+    assert_eq!(gone_on_with().judged().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn what_an_attempt_inherited_is_held_to_the_attempt_it_names() {
+    let second = |bundle: &Bundle| {
+        let id = &bundle.run.plan.methods[0].id;
+        format!("evidence/attempts/{id}/0002.local.r0.json")
+    };
+    fn inherited(record: &mut Value) -> &mut Value {
+        let started = member(record, "started");
+        item(member(member(started, "ancestry"), "inherited"), 1)
+    }
+    let cases: [(&str, Value); 4] = [
+        ("elapsed_seconds", 0.25.into()),
+        ("scores_sha256", "ab".repeat(32).into()),
+        ("attempt", "0002.local.r0".into()),
+        ("dataset", 1i64.into()),
+    ];
+    for (field, value) in cases {
+        let bundle = gone_on_with();
+        bundle.edit_json(&second(&bundle), |record| {
+            set(inherited(record), field, value);
+        });
+        bundle.refused(&["started.ancestry.inherited", "does not have"]);
+    }
+    // Nor can the attempt be left out that it all came from.
+    let bundle = gone_on_with();
+    fs::remove_file(bundle.path.join(bundle.record(0))).unwrap();
+    bundle.refused(&["attempts"]);
+}
+
+#[test]
+fn the_history_of_a_method_is_held_to_its_records() {
+    let cases: [(&str, Value); 3] = [
+        ("counts", true.into()),
+        ("wall_seconds", 0.5.into()),
+        ("attempt", "0007.local.r0".into()),
+    ];
+    for (field, value) in cases {
+        let bundle = gone_on_with();
+        bundle.edit(|metadata| {
+            let history = member(supervised(metadata, 0), "history");
+            set(item(history, 0), field, value);
+        });
+        bundle.refused(&["history"]);
+    }
+    let bundle = gone_on_with();
+    bundle.edit(|metadata| {
+        let history = member(supervised(metadata, 0), "history");
+        set(item(history, 1), "outcome", Outcome::Timeout.to_value());
+    });
+    bundle.refused(&["history[1].outcome"]);
 }

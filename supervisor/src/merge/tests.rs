@@ -1,11 +1,13 @@
 //! Merging run directories written by hand: what counts, what does not, and that the bytes repeat.
 
 use super::{Merged, merge_run};
+use crate::rundir::Supervisor;
+use crate::rundir::ancestry::{Ancestry, Inherited, Lost, Reason};
 use crate::rundir::durable::{self, Appender};
 use crate::rundir::plan::{Machine, Policy, WorkerBinary, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Started, Terminal};
 use crate::rundir::scores::write_scores;
-use crate::rundir::{Ancestry, Supervisor};
+use crate::rundir::state::read_attempt;
 use crate::rundir::{Plan, RunDir};
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::freeze::freeze;
@@ -79,7 +81,7 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
 }
 
 impl Run {
-    fn dir(&self) -> RunDir {
+    pub(super) fn dir(&self) -> RunDir {
         RunDir::new(&self.folder.path().join("run"))
     }
 
@@ -89,6 +91,52 @@ impl Run {
         method: &Method,
         number: u32,
         answered: usize,
+        outcome: Option<Outcome>,
+    ) {
+        let asked = parts(&self.plan.protocol, method);
+        self.attempt_with(
+            method,
+            number,
+            Ancestry::default(),
+            &asked[..answered],
+            outcome,
+        );
+    }
+
+    /// Writes an attempt that goes on from the last one, which has no attempt after it yet, and scored these parts.
+    pub(super) fn attempt_after(
+        &self,
+        method: &Method,
+        number: u32,
+        from: u32,
+        scored: &[Part],
+        outcome: Option<Outcome>,
+    ) {
+        let from = AttemptId::local(from);
+        let dir = self.dir().attempt_dir(&method.id, &from);
+        let before = read_attempt(from.clone(), dir).unwrap();
+        let own = before.checkpoints.iter().map(|checkpoint| Inherited {
+            from: from.clone(),
+            checkpoint: checkpoint.clone(),
+        });
+        let ancestry = Ancestry {
+            reason: Reason::Continue,
+            inherited: before.inherited().iter().cloned().chain(own).collect(),
+            earlier_seconds: before.earlier_seconds() + 0.5,
+            lost: vec![Lost {
+                attempt: from.clone(),
+                seconds: Some(1.25),
+            }],
+        };
+        self.attempt_with(method, number, ancestry, scored, outcome);
+    }
+
+    fn attempt_with(
+        &self,
+        method: &Method,
+        number: u32,
+        ancestry: Ancestry,
+        scored: &[Part],
         outcome: Option<Outcome>,
     ) {
         let dir = self
@@ -109,15 +157,12 @@ impl Run {
             },
             cores: vec![0],
             budget_seconds: 3.0,
-            ancestry: Ancestry::default(),
+            ancestry,
         };
         let text = pretty(&begun.to_value());
         durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
         let mut log = Appender::create(&dir.join("checkpoints.log")).unwrap();
-        for part in parts(&self.plan.protocol, method)
-            .into_iter()
-            .take(answered)
-        {
+        for &part in scored {
             let items = self.items(part);
             let scores: Vec<f64> = (0..items).map(|n| (n % 7) as f64 / 7.0).collect();
             let sha256 = write_scores(&dir.join(part.score_file()), &scores).unwrap();
@@ -163,7 +208,7 @@ impl Run {
         merge_run(&self.dir(), &self.plan, &self.loaded, "board", &parent).unwrap()
     }
 
-    fn bundle(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+    pub(super) fn bundle(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         let target = self.folder.path().join(name);
         self.merge().bundle.publish(&target).unwrap();
         let mut files = BTreeMap::new();
