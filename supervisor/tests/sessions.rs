@@ -66,6 +66,7 @@ impl Place {
             containment: None,
             official: false,
             allow_degraded: false,
+            load: None,
         });
         match prepared {
             Ok(prepared) => Some(create(&prepared, Vec::new()).unwrap()),

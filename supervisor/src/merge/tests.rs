@@ -109,7 +109,7 @@ impl Run {
         method: &Method,
         number: u32,
         from: u32,
-        scored: &[Part],
+        answered: &[Part],
         outcome: Option<Outcome>,
     ) {
         let from = AttemptId::local(from);
@@ -128,7 +128,7 @@ impl Run {
                 seconds: Some(1.25),
             }],
         };
-        self.attempt_with(method, number, ancestry, scored, outcome);
+        self.attempt_with(method, number, ancestry, answered, outcome);
     }
 
     fn attempt_with(
@@ -136,7 +136,7 @@ impl Run {
         method: &Method,
         number: u32,
         ancestry: Ancestry,
-        scored: &[Part],
+        answered: &[Part],
         outcome: Option<Outcome>,
     ) {
         let dir = self
@@ -162,7 +162,7 @@ impl Run {
         let text = pretty(&begun.to_value());
         durable::write_file(&dir.join("started.json"), text.as_bytes()).unwrap();
         let mut log = Appender::create(&dir.join("checkpoints.log")).unwrap();
-        for &part in scored {
+        for &part in answered {
             let items = self.items(part);
             let scores: Vec<f64> = (0..items).map(|n| (n % 7) as f64 / 7.0).collect();
             let sha256 = write_scores(&dir.join(part.score_file()), &scores).unwrap();

@@ -55,15 +55,12 @@ struct Finished {
 }
 
 /// Runs every method of a session that is owed an attempt, and returns when nothing runs any more.
-///
-/// # Errors
-/// Never for what happens to a method; see [`Summary::trouble`].
 pub(super) fn conduct(
     session: &Session,
     cores: &[Vec<usize>],
     stop: &Stop,
     observer: &mut dyn Observer,
-) -> Result<Summary, Error> {
+) -> Summary {
     let methods = || 0..session.plan.methods.len();
     let owed = |at: &usize| {
         session
@@ -100,7 +97,7 @@ pub(super) fn conduct(
         }
     });
     conductor.summary.stopped = stop.drained();
-    Ok(conductor.summary)
+    conductor.summary
 }
 
 struct Conductor<'a, 'o> {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The command may take so long.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 /// It is looked at this often.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -160,7 +160,7 @@ mod tests {
             let command = OnFinish::parse(text).unwrap();
             command.tell_within(&told(here), bound).unwrap_err()
         };
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         assert!(fails("false", minute).contains("failed"), "false");
         let text = fails("/nowhere/at/all", minute);
         assert!(text.contains("could not be started"), "{text}");

@@ -274,7 +274,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Summary, Error> {
         if self.is_settled() {
-            return conduct(self, cores, stop, observer);
+            return Ok(conduct(self, cores, stop, observer));
         }
         let each = self.plan.cores_each();
         if cores.is_empty() || cores.iter().any(|set| set.len() != each) {
@@ -289,7 +289,7 @@ impl Session {
         if let Err(error) = ended {
             observer.note(&plain(&format!("warning: {error}")));
         }
-        summary
+        Ok(summary)
     }
 
     fn claim(&self, cores: &[Vec<usize>]) -> Result<(), Error> {

@@ -248,8 +248,8 @@ fn check(attempts: &[Attempt], how: How, assigned: Option<&Assignment>) {
     // A method is asked again for what it could not do only when somebody asks for that, or when its end is not known.
     let errors = newest.checkpoints.iter().filter(|one| !scored(one));
     for one in errors.clone() {
-        let last = newest.asked(&parts()).next_back() == Some(one.part);
-        let again = own_fault || unresolved || last;
+        let at_the_end = newest.asked(&parts()).next_back() == Some(one.part);
+        let again = own_fault || unresolved || at_the_end;
         assert_eq!(assigned.parts.contains(&one.part), again, "{}", story());
     }
     // Time is charged or lost, none is forgotten, and what the method itself used is never lost.
