@@ -262,7 +262,8 @@ fn from_a_process_group_alone_survivors_are_reported() {
         );
     }
     // Who has a session of its own escapes: one daemon and twenty pieces of litter.
-    assert_eq!(place::alive_after(&oracle).len(), 21);
+    // The next run on this machine may sweep them away, so they are counted at once.
+    assert_eq!(oracle.survivors().len(), 21);
 }
 
 #[test]
