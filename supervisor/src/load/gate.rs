@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Others are watched for so long before anything is decided.
 const WATCH: Duration = Duration::from_secs(1);
-/// A look that is older says nothing of now.
+/// When a method begins to wait, a look that is older says nothing of now.
 const STALE: Duration = Duration::from_secs(3);
 
 /// Decides when the next method may start. One for each queue of methods.
@@ -35,6 +35,9 @@ impl Gate {
     /// waits itself, and looks at all processes at most once a second.
     pub fn ask(&mut self) -> Decision {
         let now = Instant::now();
+        if self.waiting_since.is_none() {
+            self.forget_what_is_stale(now);
+        }
         let since = *self.waiting_since.get_or_insert(now);
         self.watch(now);
         let waited = now.duration_since(since).as_secs_f64();
@@ -50,20 +53,24 @@ impl Gate {
         self.waiting_since = None;
     }
 
+    /// What was just seen also counts for a second method that starts now; what was seen before a method ran does not.
+    fn forget_what_is_stale(&mut self, now: Instant) {
+        let stale = |(at, _): &(Instant, Look)| now.duration_since(*at) > STALE;
+        if self.look.as_ref().is_some_and(stale) {
+            (self.look, self.seen) = (None, None);
+        }
+    }
+
     fn watch(&mut self, now: Instant) {
         match &self.look {
-            Some((at, before)) if now.duration_since(*at) <= STALE => {
-                // What was just seen also counts for a second method that starts now.
+            Some((at, before)) => {
                 if now.duration_since(*at) >= WATCH {
                     let look = Look::take();
                     self.seen = Some(between(before, &look));
                     self.look = Some((now, look));
                 }
             }
-            _ => {
-                self.seen = None;
-                self.look = Some((now, Look::take()));
-            }
+            None => self.look = Some((now, Look::take())),
         }
     }
 }

@@ -26,12 +26,19 @@ impl Look {
             ticks: boottime_ns() / TICK_NS,
             usable: host::usable_cores().unwrap_or_default(),
             cores,
-            own: nix::unistd::getpid().as_raw(),
+            own: own(),
             own_seconds,
             rooms: rooms_time(),
             processes: processes(),
         }
     }
+}
+
+/// The number of this process in the namespace of `/proc`, which may be another than its own.
+fn own() -> i32 {
+    let link = fs::read_link("/proc/self").ok();
+    let number = link.and_then(|link| link.to_str()?.parse().ok());
+    number.unwrap_or_else(|| nix::unistd::getpid().as_raw())
 }
 
 /// All processes that can be seen. One that ends meanwhile is not among them.

@@ -30,7 +30,7 @@ pub struct Look {
     pub cores: Result<BTreeMap<usize, CoreTicks>, String>,
     /// All processes that can be seen, or why none can.
     pub processes: Result<Vec<ProcessLine>, String>,
-    /// The number of this process.
+    /// The number of this process, as `/proc` has it.
     pub own: i32,
     /// Processor seconds of this process.
     pub own_seconds: f64,
@@ -150,8 +150,16 @@ pub fn between(before: &Look, after: &Look) -> OtherLoad {
         heaviest: Vec::new(),
         unknown: BTreeMap::new(),
     };
-    if seconds < SHORTEST {
-        let reason = format!("{seconds:.3} s are too short for clock ticks of 10 ms");
+    let nothing = if after.usable.is_empty() {
+        Some("the system does not tell which cores may be used".to_owned())
+    } else if seconds < SHORTEST {
+        Some(format!(
+            "{seconds:.3} s are too short for clock ticks of 10 ms"
+        ))
+    } else {
+        None
+    };
+    if let Some(reason) = nothing {
         for field in ["cores", "busy_cores", "stolen_cores", "seen_cores"] {
             load.unknown.insert(field, reason.clone());
         }
@@ -286,12 +294,12 @@ mod tests {
         }
     }
 
-    fn cores(busy: [u64; 2]) -> Result<BTreeMap<usize, CoreTicks>, String> {
+    fn cores(busy: [u64; 2]) -> BTreeMap<usize, CoreTicks> {
         let ticks = |busy| CoreTicks {
             busy,
             stolen: busy / 10,
         };
-        Ok(BTreeMap::from([(0, ticks(busy[0])), (1, ticks(busy[1]))]))
+        BTreeMap::from([(0, ticks(busy[0])), (1, ticks(busy[1]))])
     }
 
     /// Process 10 looks; 11 is its room.
@@ -300,7 +308,7 @@ mod tests {
             at: (at * 1e9) as u64,
             ticks: (at * 100.0) as u64,
             usable: vec![0, 1],
-            cores: cores(busy),
+            cores: Ok(cores(busy)),
             processes: Ok(processes),
             own: 10,
             own_seconds: 0.0,
@@ -388,6 +396,14 @@ mod tests {
             (None, Kind::Unknown, None)
         );
         assert!(short.unknown["cores"].contains("too short"));
+
+        let nowhere = Look {
+            usable: Vec::new(),
+            ..look(101.0, [10, 10], vec![])
+        };
+        let load = between(&before, &nowhere);
+        assert_eq!((load.cores, load.is_heavy()), (None, None));
+        assert!(load.unknown["cores"].contains("which cores"));
 
         let mut blind = look(101.0, [0, 0], vec![]);
         blind.cores = Err("no such file".into());

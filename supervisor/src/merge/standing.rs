@@ -3,12 +3,11 @@
 use super::records::MethodRecord;
 use crate::run::official;
 use crate::rundir::plan::Plan;
-use crate::rundir::record::Terminal;
+use proctor_protocol::canonical::Value;
 
 /// True of an attempt that came through the load gate because the time to wait was over, or because nothing was seen.
-fn started_under_load(terminal: &Terminal) -> bool {
-    let passed = terminal
-        .measured
+fn started_under_load(measured: &Value) -> bool {
+    let passed = measured
         .get("load_gate")
         .and_then(|gate| gate.get("passed")?.as_str());
     matches!(passed, Some("late" | "unseen"))
@@ -44,7 +43,10 @@ impl Standing {
                     let new: Vec<String> = new.collect();
                     lost.extend(new);
                 }
-                if record.contributing().any(started_under_load) {
+                if record
+                    .contributing()
+                    .any(|end| started_under_load(&end.measured))
+                {
                     degraded.push(format!(
                         "load: other processes used more than --max-load allows when {} started",
                         record.method.name
@@ -73,5 +75,21 @@ impl Standing {
             degraded,
             withdrawn,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctor_protocol::object;
+
+    #[test]
+    fn only_who_came_late_or_unseen_through_the_gate_started_under_load() {
+        for (passed, expected) in [("quiet", false), ("late", true), ("unseen", true)] {
+            let measured = object! { "load_gate" => object! { "passed" => passed } };
+            assert_eq!(started_under_load(&measured), expected, "{passed}");
+        }
+        assert!(!started_under_load(&object! { "load_gate" => Value::Null }));
+        assert!(!started_under_load(&Value::Null));
     }
 }

@@ -132,6 +132,32 @@ fn what_a_bundle_says_of_an_attempt_is_held_to_its_record() {
 }
 
 #[test]
+fn what_was_measured_is_the_same_in_the_reproducibility_section() {
+    let changed = |field: &'static str, value: Value, words: &[&str]| {
+        let bundle = bundle();
+        bundle.edit(|metadata| {
+            let ours = member(member(metadata, "reproducibility"), "proctor");
+            set(item(member(ours, "measurements"), 0), field, value);
+        });
+        bundle.refused(words);
+    };
+    let wall = ["measurements[0].wall_seconds", "supervised_executions says"];
+    changed("wall_seconds", 1.5.into(), &wall);
+    let measured = object! { "cores" => vec![7i64] };
+    changed("measured", measured, &["measurements[0].measured", "cores"]);
+    changed(
+        "suspended_seconds",
+        9.0.into(),
+        &["suspended_seconds", "9.0"],
+    );
+    changed(
+        "algorithm_id",
+        "x".into(),
+        &["measurements[0].algorithm_id"],
+    );
+}
+
+#[test]
 fn a_changed_outcome_is_seen_with_and_without_its_failure() {
     let bundle = bundle();
     bundle.edit(|metadata| {
@@ -301,7 +327,15 @@ fn the_newest_attempt_counts_and_not_the_best() {
     let newer = bundle.record(0).replace("0001.", "0002.");
     bundle.edit_json(&newer, |record| set(record, "counts", false));
     bundle.edit_json(&bundle.record(0), |record| set(record, "counts", true));
-    bundle.edit(|metadata| set(supervised(metadata, 0), "attempt", "0001.local.r0"));
+    bundle.edit(|metadata| {
+        set(supervised(metadata, 0), "attempt", "0001.local.r0");
+        let ours = member(member(metadata, "reproducibility"), "proctor");
+        set(
+            item(member(ours, "measurements"), 0),
+            "attempt",
+            "0001.local.r0",
+        );
+    });
     bundle.refused(&["0002.local.r0", "counts"]);
 }
 

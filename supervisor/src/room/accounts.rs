@@ -40,18 +40,24 @@ fn books() -> std::sync::MutexGuard<'static, Books> {
     BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn micros(group: &Path) -> u64 {
-    cgroup::field(&group.join("cpu.stat"), "usage_usec").unwrap_or(0)
+fn micros(group: &Path) -> Option<u64> {
+    cgroup::field(&group.join("cpu.stat"), "usage_usec")
 }
 
 /// Time of all rooms so far.
 pub(crate) fn rooms_time() -> RoomsTime {
     let books = books();
-    let open: u64 = books.open.values().map(|group| micros(group)).sum();
+    let (mut open, mut silent) = (0, 0);
+    for group in books.open.values() {
+        match micros(group) {
+            Some(micros) => open += micros,
+            None => silent += 1,
+        }
+    }
     RoomsTime {
         counted_seconds: (books.closed_micros + open) as f64 / 1e6,
         uncounted: books.uncounted,
-        uncounted_open: books.uncounted_open,
+        uncounted_open: books.uncounted_open + silent,
     }
 }
 
@@ -81,8 +87,10 @@ impl Drop for Entry {
         match self.0 {
             None => books.uncounted_open -= 1,
             Some(number) => {
-                if let Some(group) = books.open.remove(&number) {
-                    books.closed_micros += micros(&group);
+                let used = books.open.remove(&number).and_then(|group| micros(&group));
+                match used {
+                    Some(micros) => books.closed_micros += micros,
+                    None => books.uncounted += 1,
                 }
             }
         }
@@ -108,10 +116,17 @@ mod tests {
         assert!(rooms_time().counted_seconds - before >= 7000.0);
         write(9_000_000_000);
         drop(entry);
-        drop(group);
         assert!(rooms_time().counted_seconds - before >= 9000.0);
         let uncounted = rooms_time().uncounted;
         drop(Entry::begin(None));
+        assert!(rooms_time().uncounted > uncounted);
+
+        // A counter that cannot be read is no zero.
+        let silent = Entry::begin(Some(group.path()));
+        std::fs::remove_file(group.path().join("cpu.stat")).unwrap();
+        assert!(rooms_time().uncounted_open > 0);
+        let uncounted = rooms_time().uncounted;
+        drop(silent);
         assert!(rooms_time().uncounted > uncounted);
     }
 }

@@ -134,6 +134,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
+    #[allow(clippy::print_stdout, reason = "a test that skips says so")]
     fn both_ways_see_what_was_read_and_what_was_forgotten() {
         // Beside the program, since a temporary directory may lie in memory.
         let beside = std::env::current_exe().unwrap();

@@ -99,13 +99,13 @@ impl Drop for Counter {
 const STARTING: f64 = 0.03;
 
 fn cpu() {
-    let Some(counter) = Counter::new() else {
+    let Some(group) = Counter::new() else {
         println!("skipped: no control group that counts processor time can be made here");
         return;
     };
     for rung in rungs(User::Own) {
         if rung.has_cgroup() {
-            let (told, counted) = counter.drive(rung, 2_500, "four-busy");
+            let (told, counted) = group.drive(rung, 2_500, "four-busy");
             let said = told["cpu_seconds"].as_f64().unwrap();
             assert_eq!(told["outcome"], "timeout", "{told}");
             assert_eq!(told["cpu_exact"], true, "{told}");
@@ -117,9 +117,9 @@ fn cpu() {
             continue;
         }
         // Nobody waited for those who were killed.
-        let (told, _) = counter.drive(rung, 300, "four-busy");
+        let (told, _) = group.drive(rung, 300, "four-busy");
         assert_eq!(told["cpu_seconds"], Value::Null, "{told}");
-        let (told, counted) = counter.drive(rung, 60_000, "burns-with-a-child");
+        let (told, counted) = group.drive(rung, 60_000, "burns-with-a-child");
         assert_eq!(told["outcome"], "completed", "{told}");
         assert_eq!(told["cpu_exact"], false, "{told}");
         let said = told["cpu_seconds"].as_f64().unwrap();

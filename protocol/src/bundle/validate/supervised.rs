@@ -7,13 +7,14 @@ use std::collections::HashMap;
 
 use super::identity::Methods;
 use crate::bundle::Finding;
-use crate::canonical::{Value, float_text};
+use crate::canonical::{Object, Value, canonical, float_text};
 use crate::frozen::Protocol;
 use crate::outcome::Outcome;
 use crate::report::{Row, Status};
 
 const ENTRIES: &str = "metadata.supervised_executions";
 const FAILURES: &str = "metadata.execution_failures";
+const MEASUREMENTS: &str = "metadata.reproducibility.proctor.measurements";
 const RULE: &str = "supervised_executions";
 
 /// Which rows a method has.
@@ -71,6 +72,47 @@ pub(super) fn check_supervised(
         entry.check_figures(&outcome, protocol)?;
         entry.check_rows(&outcome, of_method[method])?;
         entry.check_failure(&outcome, protocol, failures.get(id).copied())?;
+    }
+    check_measurements(metadata, entries)
+}
+
+/// The reproducibility section repeats what was measured of each method; it is the same there.
+fn check_measurements(metadata: &Value, entries: &[Value]) -> Result<(), Finding> {
+    let ours = metadata
+        .get("reproducibility")
+        .and_then(|snapshot| snapshot.get("proctor"));
+    let list = ours
+        .and_then(|ours| ours.get("measurements"))
+        .and_then(Value::as_array);
+    for (at, measured) in list.unwrap_or_default().iter().enumerate() {
+        let place = |field: &str| format!("{MEASUREMENTS}[{at}].{field}");
+        let id = measured.get("algorithm_id");
+        let entry = entries
+            .iter()
+            .find(|entry| id.is_some() && entry.get("algorithm_id") == id);
+        let Some(entry) = entry else {
+            let problem = "is no method with an entry in supervised_executions";
+            return Err(Finding::new(RULE, place("algorithm_id"), problem));
+        };
+        for (field, value) in measured.as_object().into_iter().flat_map(Object::iter) {
+            let expected = if field == "suspended_seconds" {
+                entry.get("facts").and_then(|facts| facts.get(field))
+            } else {
+                entry.get(field)
+            };
+            if expected.unwrap_or(&Value::Null) != value {
+                let text = |value: &Value| canonical(value).chars().take(200).collect::<String>();
+                return Err(Finding::differs(
+                    RULE,
+                    place(field),
+                    (
+                        &text(expected.unwrap_or(&Value::Null)),
+                        "supervised_executions says",
+                    ),
+                    &text(value),
+                ));
+            }
+        }
     }
     Ok(())
 }
