@@ -48,7 +48,7 @@ pub enum Error {
     #[error("{0}")]
     Record(#[from] RecordError),
     /// A durable write failed.
-    #[error("{0}")]
+    #[error("{error}{advice}", error = .0, advice = .0.advice())]
     Disk(#[from] DiskError),
     /// Writing to stdout failed for another reason than a reader who left.
     #[error("could not write the output: {0}")]

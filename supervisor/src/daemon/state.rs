@@ -268,6 +268,8 @@ impl StateDir {
     /// # Errors
     /// A folder cannot be read, or a leftover cannot be removed.
     pub fn find(&self) -> Result<Found, StateError> {
+        // A daemon that was killed may not have got so far, and what is removed from the queue must be known here.
+        durable::sync_dir(&self.root.join("ended"))?;
         let mut found = Found {
             ended: self.numbers("ended")?,
             ..Found::default()

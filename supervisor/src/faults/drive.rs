@@ -158,6 +158,7 @@ impl Drive {
         let mut trouble = None;
         if !session.is_settled() {
             session.begin()?;
+            self.promised.plan = true;
             for number in 0..self.plan.methods.len() {
                 if let Err(error) = self.attempt(session, number) {
                     trouble.get_or_insert(error);

@@ -99,7 +99,7 @@ pub(crate) struct Handle {
 impl Handle {
     pub(crate) fn of(path: &Path) -> Self {
         let file = watch_of(path).and_then(|watch| {
-            let file = watch.state().model.file(path)?;
+            let file = watch.state().model.as_ref()?.file(path)?;
             Some((Arc::downgrade(&watch), file))
         });
         Self {
@@ -139,7 +139,8 @@ pub(crate) struct Watch {
 
 #[derive(Debug)]
 struct State {
-    model: Model,
+    /// Of a folder that was empty when it began to be watched.
+    model: Option<Model>,
     seen: Vec<(Kind, PathBuf)>,
     fault: Option<(usize, Fault)>,
     interruptions: u8,
@@ -159,10 +160,19 @@ fn watch_of(path: &Path) -> Option<Arc<Watch>> {
 impl Watch {
     /// Watches an empty folder. `fault` strikes at the operation of that number.
     pub(crate) fn new(root: &Path, fault: Option<(usize, Fault)>) -> Arc<Self> {
+        Self::with(root, fault, Some(Model::new(root)))
+    }
+
+    /// Watches a folder that holds something; what a power cut would leave of it is not known.
+    pub(crate) fn of_old(root: &Path, fault: Option<(usize, Fault)>) -> Arc<Self> {
+        Self::with(root, fault, None)
+    }
+
+    fn with(root: &Path, fault: Option<(usize, Fault)>, model: Option<Model>) -> Arc<Self> {
         let watch = Arc::new(Self {
             root: root.to_path_buf(),
             state: Mutex::new(State {
-                model: Model::new(root),
+                model,
                 seen: Vec::new(),
                 fault,
                 interruptions: 0,
@@ -184,6 +194,14 @@ impl Watch {
         self.state().seen.clone()
     }
 
+    /// Another process takes over where the dead one was, and meets this fault after so many operations.
+    pub(crate) fn take_over(&self, fault: Option<(usize, Fault)>) {
+        let mut state = self.state();
+        let seen = state.seen.len();
+        state.dead = false;
+        state.fault = fault.map(|(at, fault)| (seen + at, fault));
+    }
+
     /// True when the process died.
     pub(crate) fn is_dead(&self) -> bool {
         self.state().dead
@@ -191,12 +209,15 @@ impl Watch {
 
     /// Lays down in an empty folder what a power cut would leave now.
     pub(crate) fn after_power_cut(&self, remains: Remains, folder: &Path) {
-        self.state().model.lay(remains, folder);
+        let state = self.state();
+        let model = state.model.as_ref().expect("the folder was empty");
+        model.lay(remains, folder);
     }
 
     /// How many names are not on the disk yet.
     pub(crate) fn loose_names(&self) -> usize {
-        self.state().model.loose_names()
+        let state = self.state();
+        state.model.as_ref().map_or(0, Model::loose_names)
     }
 }
 
@@ -266,6 +287,8 @@ pub(crate) fn shortened<'a>(handle: &Handle, bytes: &'a [u8]) -> &'a [u8] {
 /// Takes note of an operation that was done.
 pub(crate) fn after(op: &Op<'_>) {
     if let Some(watch) = watch_of(op.path()) {
-        watch.state().model.did(op);
+        if let Some(model) = &mut watch.state().model {
+            model.did(op);
+        }
     }
 }

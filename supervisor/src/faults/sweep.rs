@@ -211,3 +211,52 @@ fn a_power_cut_before_any_operation_takes_nothing_that_was_promised() {
     });
     println!("{} instants, {cases:?} disks", instants.len());
 }
+
+/// A first process dies, a second one goes on and the power goes, a third one goes on and dies, and the fourth ends the run.
+/// The steps are coprime, so that over the whole sweep every operation of a later start meets a fault.
+#[test]
+fn a_crash_while_going_on_from_a_crash_loses_nothing_either() {
+    let (operations, wanted) = undisturbed();
+    let firsts: Vec<usize> = (0..operations.len()).step_by(8).collect();
+    let cases = AtomicUsize::new(0);
+    each(&firsts, |drive, &first| {
+        let folder = folder();
+        let mut second = first % 11;
+        loop {
+            let before = folder.path().join("before");
+            std::fs::create_dir(&before).unwrap();
+            let watch = Watch::new(&before, Some((first, Fault::Dies)));
+            let _ = drive.run(&before.join("run"));
+            watch.take_over(Some((second, Fault::Dies)));
+            let _ = drive.restart(&before.join("run"));
+            if !watch.is_dead() {
+                return Ok(());
+            }
+            let promised = drive.promised.clone();
+            for remains in [
+                Remains::Nothing,
+                Remains::NamesWithZeros,
+                Remains::Everything,
+            ] {
+                let after = folder.path().join("after");
+                std::fs::create_dir(&after).unwrap();
+                watch.after_power_cut(remains, &after);
+                drive.promised = promised.clone();
+                let root = after.join("run");
+                let what =
+                    format!("{remains:?} before operation {second} after a death before {first}");
+                let lost = |text| format!("{what}: lost: {text}");
+                drive.keeps_its_promises(&root).map_err(lost)?;
+                let third = Watch::of_old(&after, Some(((first * 7 + second) % 200, Fault::Dies)));
+                let _ = drive.restart(&root);
+                drop(third);
+                restarts(drive, &root, &wanted).map_err(|wrong| format!("{what}: {wrong}"))?;
+                std::fs::remove_dir_all(&after).unwrap();
+                cases.fetch_add(1, Ordering::Relaxed);
+            }
+            std::fs::remove_dir_all(&before).unwrap();
+            second += 11;
+        }
+    });
+    println!("{cases:?} threefold crashes");
+}

@@ -32,6 +32,23 @@ impl DiskError {
     }
 }
 
+impl DiskError {
+    /// What people can do about it, to be put behind what happened; empty where nobody knows better than the system.
+    pub fn advice(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull => "; free some space there and try again",
+            io::ErrorKind::QuotaExceeded => "; free some of the quota there and try again",
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                "; make it writable, or name another place with --output"
+            }
+            _ if self.source.raw_os_error() == Some(libc::EIO) => {
+                "; the disk itself fails: the kernel's log says more"
+            }
+            _ => "",
+        }
+    }
+}
+
 /// The result of a file operation.
 pub type DiskResult<T> = Result<T, DiskError>;
 

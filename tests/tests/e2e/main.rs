@@ -6,6 +6,7 @@ mod support;
 mod blind;
 mod codes;
 mod documentation;
+mod faults;
 mod grace;
 mod identities;
 mod interop;

@@ -22,7 +22,8 @@ pub struct Done {
 }
 
 impl Done {
-    fn of(line: String, output: &Output, wall: Duration) -> Self {
+    /// What a command did that ended elsewhere; `line` says which.
+    pub fn of(line: String, output: &Output, wall: Duration) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
