@@ -60,7 +60,9 @@ impl From<AttemptError> for Error {
         match error {
             AttemptError::Disk(error) => Self::Disk(error),
             AttemptError::Record(error) => Self::Record(error),
-            bug @ AttemptError::Bug { .. } => Self::Infrastructure(bug.to_string()),
+            other @ (AttemptError::Bug { .. } | AttemptError::Superseded { .. }) => {
+                Self::Infrastructure(other.to_string())
+            }
         }
     }
 }

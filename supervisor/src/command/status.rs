@@ -168,11 +168,19 @@ fn advice(run: &RunDir, lines: &[Line<'_>], liveness: Option<Liveness>) -> Optio
         return None;
     }
     let cut_off = liveness == Some(Liveness::Over { orderly: false });
-    let why = if cut_off || any(&|state| matches!(state, State::Lost)) {
+    let unresolved = |state: &State| matches!(state, State::Ended(Outcome::Unresolved));
+    let owed = |state: &State| match state {
+        State::NotStarted | State::Lost => true,
+        State::Ended(outcome) => !outcome.charged() && *outcome != Outcome::Unresolved,
+        State::NotApplicable(_) | State::Begun(_) => false,
+    };
+    let why = if !any(&owed) && any(&unresolved) {
+        return Some(format!(
+            "some methods were set aside; `proctor resume --retry-failed {path}` tries them once more"
+        ));
+    } else if cut_off || any(&|state| matches!(state, State::Lost)) {
         "the supervisor of this run is gone and nothing goes on"
-    } else if any(&|state| matches!(state, State::NotStarted))
-        || any(&|state| matches!(state, State::Ended(outcome) if !outcome.charged()))
-    {
+    } else if any(&owed) {
         "nobody drives this run, and some methods have no result"
     } else {
         return None;

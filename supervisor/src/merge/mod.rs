@@ -59,10 +59,11 @@ pub fn merge_run<'a>(
     basename: &str,
     parent: &Path,
 ) -> Result<Merged<'a>, Error> {
+    let newest_session = run.sessions()?.last().map_or(0, |session| session.number);
     let methods: Vec<MethodRecord<'a>> = plan
         .methods
         .iter()
-        .map(|method| MethodRecord::read(run, plan, method))
+        .map(|method| MethodRecord::read(run, plan, method, newest_session))
         .collect::<Result<_, _>>()?;
     let standing = Standing::of(plan, &methods);
     let mut builder = Builder::new(parent)?;

@@ -28,11 +28,16 @@ pub struct MethodRecord<'a> {
 }
 
 impl<'a> MethodRecord<'a> {
-    /// Reads the records of a method.
+    /// Reads the records of a method of a run whose newest session has this number, 0 without any.
     ///
     /// # Errors
     /// A record cannot be used, or belongs to another run.
-    pub fn read(run: &RunDir, plan: &Plan, method: &'a Method) -> Result<Self, Error> {
+    pub fn read(
+        run: &RunDir,
+        plan: &Plan,
+        method: &'a Method,
+        newest_session: u32,
+    ) -> Result<Self, Error> {
         let attempts = state::attempts(run, &method.id)?;
         for attempt in &attempts {
             let foreign =
@@ -44,7 +49,6 @@ impl<'a> MethodRecord<'a> {
                 }));
             }
         }
-        let newest_session = run.sessions()?.last().map_or(0, |session| session.number);
         let record = Self {
             outcome: outcome(plan, method, &attempts, newest_session),
             parts: parts(&plan.protocol, method),

@@ -51,7 +51,7 @@ pub fn report(
                     "outcome" => record.outcome.to_value(),
                     "charged" => record.outcome.charged(),
                     "sentence" => sentence(&record.outcome, record.numbers(plan)),
-                    "wall_seconds" => record.wall_seconds(),
+                    "wall_seconds" => record.numbers(plan).wall_seconds,
                 }
             })
             .collect();

@@ -12,6 +12,7 @@ use crate::rundir::fields::RecordError;
 use crate::rundir::plan::{Plan, WorkerBinary, datasets, parts};
 use crate::rundir::record::{Answer, AttemptId, Checkpoint, Part, Role, Started, Terminal};
 use crate::rundir::reserve::Reserve;
+use crate::rundir::session::Lease;
 use crate::rundir::{Ancestry, Supervisor, state};
 use proctor_protocol::canonical::{Value, digest, pretty};
 use proctor_protocol::method::{Method, MethodKind};
@@ -29,6 +30,14 @@ pub enum AttemptError {
     /// Earlier records cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// Somebody took this session for dead and began the next one.
+    #[error(
+        "a later session took the run over; what {method} did in this one is kept and does not count"
+    )]
+    Superseded {
+        /// The method.
+        method: String,
+    },
     /// The thread that ran the attempt panicked.
     #[error("the supervision of {method} broke down; this is a bug in proctor, please report it")]
     Bug {
@@ -47,6 +56,8 @@ pub struct Desk {
     /// How it came through the load gate; null without one.
     pub admission: Value,
     ancestry: Ancestry,
+    method: String,
+    lease: Lease,
     reserve: Reserve,
 }
 
@@ -88,6 +99,8 @@ impl Desk {
             id,
             admission: Value::Null,
             ancestry: started.ancestry,
+            method: method.name.clone(),
+            lease: run.lease(session.number),
             reserve,
         })
     }
@@ -135,7 +148,10 @@ impl Desk {
         live: &'a Live,
     ) -> Result<MethodExam<'a>, DiskError> {
         let (protocol, loaded) = (&session.plan.protocol, &session.loaded);
-        MethodExam::new(protocol, loaded, method, asked, cores, live, &self.dir)
+        let lease = self.lease.clone();
+        MethodExam::new(
+            protocol, loaded, method, asked, cores, live, &self.dir, lease,
+        )
     }
 
     /// Ends the attempt as its worker did.
@@ -181,9 +197,20 @@ impl Desk {
 
     fn end(&self, terminal: &Terminal) -> Result<(), AttemptError> {
         let text = pretty(&terminal.to_value());
-        let file = self.dir.join("terminal.json");
+        let superseded = self.lease.is_lost();
+        let name = if superseded {
+            "superseded.json"
+        } else {
+            "terminal.json"
+        };
+        let file = self.dir.join(name);
         self.reserve
             .with(|| durable::write_file(&file, text.as_bytes()))?;
+        if superseded {
+            return Err(AttemptError::Superseded {
+                method: self.method.clone(),
+            });
+        }
         Ok(())
     }
 

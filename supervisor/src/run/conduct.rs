@@ -78,6 +78,7 @@ pub(super) fn conduct(
         summary: Summary::default(),
         beats: 0,
         last_beat: None,
+        taken_over: false,
     };
     for method in methods() {
         conductor.tell_not_applicable(method);
@@ -111,6 +112,7 @@ struct Conductor<'a, 'o> {
     summary: Summary,
     beats: u64,
     last_beat: Option<Instant>,
+    taken_over: bool,
 }
 
 impl<'a> Conductor<'a, '_> {
@@ -295,12 +297,13 @@ impl<'a> Conductor<'a, '_> {
         self.stop.release(&running.control);
         match result {
             Ok(terminal) => self.tell_ending(start.method, &running.desk, &terminal),
+            // Nobody knows what is left in its room.
             Err(error @ AttemptError::Bug { .. }) => {
                 let error = Error::from(error);
                 self.observer.note(&plain(&error.to_string()));
-                // Nobody knows what is left in its room.
                 self.give_up(error);
             }
+            Err(AttemptError::Superseded { .. }) => self.stand_back(),
             Err(error) => self.trouble(start.method, error.into()),
         }
     }
@@ -352,12 +355,26 @@ impl<'a> Conductor<'a, '_> {
         });
     }
 
+    /// Stops everything when somebody took this session for dead and began the next one.
+    fn stand_back(&mut self) {
+        let lease = self.session.run.lease(self.session.number);
+        if !self.taken_over && lease.is_lost() {
+            self.taken_over = true;
+            for running in self.running.values() {
+                running.control.kill();
+            }
+            let text = "a later session took the run over; nothing of this one counts any more";
+            self.give_up(Error::Infrastructure(text.into()));
+        }
+    }
+
     /// Brings the display and the heartbeats up to date.
     fn look(&mut self) {
         let due = |last: Option<Instant>| last.is_none_or(|at| at.elapsed() >= HEARTBEAT_EVERY);
         if due(self.last_beat) {
             self.last_beat = Some(Instant::now());
             self.beats += 1;
+            self.stand_back();
             // Only whoever cannot see this process reads it.
             let _ = self
                 .session

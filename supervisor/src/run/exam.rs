@@ -5,6 +5,7 @@ use crate::attempt::{Exam, Progress};
 use crate::rundir::durable::{Appender, DiskResult};
 use crate::rundir::record::{Answer, Checkpoint, Part, Role};
 use crate::rundir::scores::write_scores;
+use crate::rundir::session::Lease;
 use proctor_protocol::dataset::{Blind, Dataset};
 use proctor_protocol::frozen::{LoadedEntry, Protocol};
 use proctor_protocol::method::Method;
@@ -22,6 +23,7 @@ pub struct MethodExam<'a> {
     cores: u32,
     live: &'a Live,
     dir: PathBuf,
+    lease: Lease,
     log: Appender,
     open: Option<Blind>,
 }
@@ -39,6 +41,7 @@ impl<'a> MethodExam<'a> {
         cores: u32,
         live: &'a Live,
         dir: &Path,
+        lease: Lease,
     ) -> DiskResult<Self> {
         Ok(Self {
             protocol,
@@ -48,6 +51,7 @@ impl<'a> MethodExam<'a> {
             cores,
             live,
             dir: dir.to_path_buf(),
+            lease,
             log: Appender::create(&dir.join("checkpoints.log"))?,
             open: None,
         })
@@ -59,6 +63,9 @@ impl<'a> MethodExam<'a> {
     }
 
     fn append(&mut self, part: Part, elapsed_seconds: f64, answer: Answer) -> io::Result<()> {
+        if self.lease.is_lost() {
+            return Err(io::Error::other("a later session took the run over"));
+        }
         let checkpoint = Checkpoint {
             part,
             elapsed_seconds,

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::merge::{Merged, merge_run};
 use crate::render::{brief, plain};
 use crate::room::Rung;
+use crate::rundir::durable::DiskResult;
 use crate::rundir::plan::{self, Plan, datasets, parts};
 use crate::rundir::record::{Answer, Part, Role};
 use crate::rundir::scores::read_scores;
@@ -283,10 +284,11 @@ impl Session {
             )));
         }
         self.claim(cores)?;
+        let claimed = Claimed(self);
         let summary = conduct(self, cores, stop, observer);
-        let ended = self.run.end_session(self.number, &host::now_utc());
-        // Without it the next session looks for our process, and finds none.
-        if let Err(error) = ended {
+        // What its record cannot be written for is told: this process may go on with other runs, and then nobody could
+        // tell that this one is over.
+        if let Err(error) = claimed.end() {
             observer.note(&plain(&format!("warning: {error}")));
         }
         Ok(summary)
@@ -401,6 +403,28 @@ impl Session {
 
     pub(crate) fn into_loaded(self) -> Vec<LoadedEntry> {
         self.loaded
+    }
+}
+
+/// A session that goes on, until this is dropped: also when something breaks down in between.
+struct Claimed<'a>(&'a Session);
+
+impl Claimed<'_> {
+    fn end(self) -> DiskResult<()> {
+        let ended = self.write();
+        std::mem::forget(self);
+        ended
+    }
+
+    fn write(&self) -> DiskResult<()> {
+        self.0.run.end_session(self.0.number, &host::now_utc())
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        // Nobody is left to tell of an error.
+        let _ = self.write();
     }
 }
 

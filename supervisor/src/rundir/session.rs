@@ -153,7 +153,28 @@ impl Session {
     }
 }
 
+/// The right to write results of a session. It is lost when a later session begins: somebody took this one for dead, on another
+/// machine for one.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    next: PathBuf,
+}
+
+impl Lease {
+    /// True when a later session began.
+    pub fn is_lost(&self) -> bool {
+        self.next.exists()
+    }
+}
+
 impl RunDir {
+    /// The lease of session `number`.
+    pub fn lease(&self, number: u32) -> Lease {
+        Lease {
+            next: self.session_dir(number + 1).join("request.json"),
+        }
+    }
+
     /// Where the records of sessions lie.
     pub fn sessions_dir(&self) -> PathBuf {
         self.root().join("submissions")
@@ -300,6 +321,7 @@ mod tests {
         });
         assert_eq!(wins, 1);
         std::fs::create_dir(run.sessions_dir().join("0002")).unwrap();
+        assert!(!run.lease(1).is_lost());
         let sessions = run.sessions().unwrap();
         assert_eq!(sessions.len(), 1);
         assert_eq!(sessions[0].mode, "continue");
@@ -309,6 +331,7 @@ mod tests {
         // A number that was taken when the power went stays taken.
         let file = run.sessions_dir().join("0002/request.json");
         std::fs::write(file, [0; 40]).unwrap();
+        assert!(run.lease(1).is_lost() && !run.lease(2).is_lost());
         assert_eq!(run.sessions().unwrap()[1].number, 2);
     }
 

@@ -409,6 +409,37 @@ fn a_run_that_goes_on_is_not_resumed() {
 }
 
 #[test]
+fn who_was_taken_for_dead_stands_back() {
+    let bench = Bench::fixtures(60.0);
+    let mut child = bench
+        .run_command(&[bench.rogue("plodder", &[500]), json!("GST")], &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("proctor starts");
+    wait_for("the first checkpoint", || {
+        checkpoints(&attempt(&bench, 1)) == 1
+    });
+    // As somebody on another machine would.
+    let sessions = bench.run_dir().join("submissions");
+    std::fs::create_dir(sessions.join("0002")).expect("a folder");
+    std::fs::copy(
+        sessions.join("0001/request.json"),
+        sessions.join("0002/request.json"),
+    )
+    .expect("a record");
+    assert_eq!(child.wait().expect("proctor ends").code(), Some(3));
+    let attempt = attempt(&bench, 1);
+    assert!(!attempt.join("terminal.json").exists());
+    let superseded = read(&attempt.join("superseded.json"));
+    assert_eq!(superseded["schema"], "proctor.attempt-terminal/1");
+    assert_eq!(checkpoints(&attempt), 1);
+    // Nothing else was started.
+    let methods = std::fs::read_dir(bench.run_dir().join("methods")).expect("methods");
+    assert_eq!(methods.count(), 1);
+}
+
+#[test]
 fn what_was_never_started_can_be_run_and_not_resumed() {
     let bench = Bench::fixtures(60.0);
     resume(&bench, &[]).exits(2).says("has no run.json");

@@ -118,7 +118,10 @@ fn summary<'a>(row: &'a Row, counts: &Counts<'a>, supervised: Option<&'a Object>
         standing,
         scored,
         applicable,
-        wall_seconds: number("wall_seconds").or_else(|| number("elapsed_seconds")),
+        wall_seconds: number("wall_seconds")
+            // With what earlier attempts used of the budget.
+            .map(|wall| wall + number("earlier_seconds").unwrap_or(0.0))
+            .or_else(|| number("elapsed_seconds")),
         budget_seconds: number("budget_seconds"),
         sentence: String::new(),
         outcome: outcome
