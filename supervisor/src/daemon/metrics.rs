@@ -181,6 +181,12 @@ pub fn exposition(queue: &QueueView, now_utc: &str, process: Process) -> String 
             (&[("minutes", "15")], machine.load[2]),
         ],
     );
+    out.one(
+        "proctor_cpu_pressure_ratio",
+        Gauge,
+        "Share of the last ten seconds in which something waited for a processor.",
+        machine.cpu_pressure.map(|percent| percent / 100.0),
+    );
     let known = machine.memory_total_bytes > 0;
     for (name, help, bytes) in [
         (
@@ -255,6 +261,7 @@ mod tests {
             "proctor_cores{state=\"given\"} 3",
             "proctor_cores{state=\"free\"} 1",
             "proctor_load_average{minutes=\"1\"} 1.5",
+            "proctor_cpu_pressure_ratio 0.125",
             "proctor_memory_total_bytes 8589934592",
             "process_start_time_seconds 1767254400",
             "process_cpu_seconds_total 0.25",

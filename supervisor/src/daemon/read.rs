@@ -8,6 +8,7 @@ use super::view::{
 };
 use crate::bundle::BUNDLE_FILE;
 use crate::error::Error;
+use crate::measure::texts;
 use crate::render::sentence::{Numbers, sentence, tail};
 use crate::render::{plain, seconds};
 use crate::run::{STDERR_LINES, host};
@@ -244,17 +245,14 @@ pub fn machine_view(cores: &[usize], free: Vec<usize>) -> MachineView {
         let number = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
         number.map_or(0, |kilobytes: u64| kilobytes << 10)
     };
-    let mut load = text("/proc/loadavg")
-        .split(' ')
-        .map(|number| number.parse().unwrap_or(0.0))
-        .collect::<Vec<f64>>()
-        .into_iter();
-    let mut next = || load.next().unwrap_or(0.0);
     MachineView {
         host: plain(&host::machine().host),
         cores: cores.to_vec(),
         free_cores: free,
-        load: [next(), next(), next()],
+        load: texts::load_average(&text("/proc/loadavg")).unwrap_or_default(),
+        cpu_pressure: texts::pressure(&text("/proc/pressure/cpu"))
+            .ok()
+            .map(|cpu| cpu.some),
         memory_total_bytes: kilobytes("MemTotal:"),
         memory_available_bytes: kilobytes("MemAvailable:"),
     }

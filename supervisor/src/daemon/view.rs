@@ -229,6 +229,8 @@ pub struct MachineView {
     pub free_cores: Vec<usize>,
     /// The load average over 1, 5 and 15 minutes.
     pub load: [f64; 3],
+    /// Percent of the last ten seconds in which something waited for a processor; `null` where the kernel does not tell.
+    pub cpu_pressure: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_total_bytes: u64,
     /// Memory that new programs could use, in bytes.

@@ -31,7 +31,12 @@ pub(super) fn panel(machine: &MachineView) -> Markup {
                 dt { "Load average" }
                 dd {
                     b { (load(machine.load[0])) }
-                    small { (load(machine.load[1])) " over 5 min, " (load(machine.load[2])) " over 15 min" }
+                    small {
+                        (load(machine.load[1])) " over 5 min, " (load(machine.load[2])) " over 15 min"
+                        @if let Some(waits) = machine.cpu_pressure {
+                            br; "programs wait for a core " (format!("{waits:.0}")) " % of the time"
+                        }
+                    }
                 }
             }
             div {

@@ -1,7 +1,7 @@
 //! The methods of a run.
 
 use super::words::{Standing, clock, left, took};
-use super::{chip, name, sentence, short};
+use super::{address, chip, name, sentence, short};
 use crate::daemon::view::{MethodState, MethodView};
 use crate::render::brief;
 use maud::{Markup, html};
@@ -9,8 +9,9 @@ use maud::{Markup, html};
 /// The most lines of stderr that are shown, and the most characters of one.
 const STDERR_LINES: usize = 20;
 
-/// The table of these methods, each with its position in the methods file.
-pub(super) fn table(methods: &[(usize, &MethodView)]) -> Markup {
+/// The table of these methods, each with its position in the methods file. `cancel` is the address that cancels, of a run
+/// that can be cancelled.
+pub(super) fn table(methods: &[(usize, &MethodView)], cancel: Option<&str>) -> Markup {
     html! {
         div.wide {
             table.stack.methods {
@@ -18,19 +19,23 @@ pub(super) fn table(methods: &[(usize, &MethodView)]) -> Markup {
                     th scope="col" { "Method" } th scope="col" { "State" } th scope="col" { "What happens" }
                     th.number scope="col" { "Datasets" } th.number scope="col" { "Time of budget" }
                 } }
-                @for (at, method) in methods { (row(*at, method)) }
+                @for (at, method) in methods { (row(*at, method, cancel)) }
             }
         }
     }
 }
 
 /// A method: a body of its own, since its last words belong to it.
-fn row(at: usize, method: &MethodView) -> Markup {
+fn row(at: usize, method: &MethodView, cancel: Option<&str>) -> Markup {
+    let cancel = cancel.filter(|_| method.state != MethodState::Ended);
     let (standing, word) = Standing::of_method(method);
     html! {
         tbody id=(format!("method-{at}")) data-state=(standing.class()) {
             tr {
-                th.name scope="row" { (name(&method.name)) small { code title=(brief(&method.id)) { (short(&method.id)) } } }
+                th.name scope="row" { (name(&method.name)) small { code title=(brief(&method.id)) { (short(&method.id)) }
+                        @if let Some(cancel) = cancel {
+                            " · " a href=(format!("{cancel}?method={}", address(&method.id))) aria-label=(format!("Cancel {}", brief(&method.name))) { "Cancel ..." }
+                        } } }
                 td.outcome { (chip(standing, &word)) }
                 td.why { @if method.state == MethodState::Running && method.items_total > 0 {
                     (under_way(method))

@@ -140,9 +140,10 @@ fn status(moment: Moment<'_>, keep: Keep<'_>, address: &str) -> Markup {
     let join = if address.contains('?') { '&' } else { '?' };
     html! {
         div.status {
-            p id="live" role="status" {
+            p id="live" {
                 span.dot aria-hidden="true" {}
-                span.what { "As of" } " "
+                // Told to a screen reader when it changes; the time beside it would be told every second.
+                span role="status" { "As of" } " "
                 (time(moment.now_utc))
             }
             @if keep == Keep::Still {

@@ -9,7 +9,8 @@
 
   const live = document.getElementById("live");
   const version = document.body.dataset.version;
-  let seen = live.querySelector("time").cloneNode(true);
+  let seen = live.querySelector("time");
+  let wanted = null;
   let source = null;
   let address = null;
   let timer = 0;
@@ -19,11 +20,9 @@
   let lost = false;
 
   function say(what, follows) {
-    const dot = live.querySelector(".dot");
-    const text = document.createElement("span");
-    text.className = "what";
-    text.textContent = what;
-    live.replaceChildren(dot, text, " ", seen);
+    const text = live.querySelector("[role=status]");
+    if (text.textContent !== what) text.textContent = what;
+    live.querySelector("time").replaceWith(seen);
     document.body.classList.toggle("live", follows);
     document.body.classList.toggle("lost", lost);
   }
@@ -70,7 +69,14 @@
     document.title = fresh.title;
     seen = document.importNode(time, true);
     lost = false;
-    listen(fresh.querySelector("header").dataset.events ?? null);
+    follow(fresh);
+  }
+
+  // Does what a page asks for, and tells how fresh it is.
+  function follow(page) {
+    wanted = page.querySelector("header").dataset.events ?? null;
+    listen();
+    say(wanted ? "Live, as of" : "As of", Boolean(wanted));
   }
 
   // Makes `now` equal to `next` with as few changes as can be.
@@ -103,22 +109,24 @@
     }
   }
 
-  // Listens to the stream the page names, and tells how fresh the page is.
-  function listen(wanted) {
-    if (wanted !== address || (wanted && source.readyState === EventSource.CLOSED)) {
-      source?.close();
-      address = wanted;
-      source = wanted ? new EventSource(wanted) : null;
-      if (source) {
-        source.onerror = () => plan(0);
-        for (const name of EVENTS) source.addEventListener(name, () => plan(0));
-      }
-    }
-    say(wanted ? "Live, as of" : "As of", Boolean(wanted));
+  // Listens to the stream the page names. A page that nobody looks at holds no connection, since a browser has few of them;
+  // it is only asked for now and then.
+  function listen() {
+    const next = document.hidden ? null : wanted;
+    if (next === address && source?.readyState !== EventSource.CLOSED) return;
+    source?.close();
+    address = next;
+    source = next ? new EventSource(next) : null;
+    if (!source) return;
+    source.onerror = () => plan(0);
+    for (const name of EVENTS) source.addEventListener(name, () => plan(0));
   }
 
   addEventListener("online", () => plan(0));
-  document.addEventListener("visibilitychange", () => document.hidden || plan(0));
-  listen(document.querySelector("header").dataset.events ?? null);
+  document.addEventListener("visibilitychange", () => {
+    listen();
+    if (!document.hidden) plan(0);
+  });
+  follow(document);
   plan(ANYWAY);
 })();

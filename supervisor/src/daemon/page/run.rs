@@ -20,6 +20,8 @@ pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) 
     let summary = &run.summary;
     let (standing, word) = Standing::of_run(summary);
     let id = summary.id;
+    let over = summary.state == RunState::Ended || summary.cancelled;
+    let cancel = (!over).then(|| format!("/runs/{id}/cancel"));
     let parts = run.methods.len().div_ceil(METHODS).max(1);
     let part = part.clamp(1, parts);
     let address = match part {
@@ -47,16 +49,14 @@ pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) 
                 p.lead { (overview::state(summary)) }
                 (overview::progress(summary))
                 (facts(run))
-                @if summary.state != RunState::Ended && !summary.cancelled {
-                    p { a href=(format!("/runs/{id}/cancel")) { "Cancel this run ..." } }
-                }
+                @if let Some(cancel) = &cancel { p { a href=(cancel) { "Cancel this run ..." } } }
             }
             section aria-labelledby="methods" {
                 h2 id="methods" { "Methods" }
                 @if parts > 1 {
                     p.note { "Running methods first, then failed ones, then the others; part " (part) " of " (parts) "." }
                 }
-                (method::table(&shown(&run.methods, part)))
+                (method::table(&shown(&run.methods, part), cancel.as_deref()))
                 (part_links(id, part, parts))
             }
             (attempts(run, moment))
@@ -168,17 +168,22 @@ fn attempts(run: &RunView, moment: Moment<'_>) -> Markup {
 
 fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
     let first = entries.first().map_or(0.0, |entry| entry.started);
-    let mut lanes: Vec<String> = entries.iter().map(lane).collect();
-    lanes.sort();
+    let mut lanes: Vec<&[usize]> = entries
+        .iter()
+        .map(|entry| entry.attempt.cores.as_slice())
+        .collect();
+    lanes.sort_unstable();
     lanes.dedup();
     let bars: Vec<Bar> = entries
         .iter()
         .enumerate()
         .map(|(at, entry)| {
             let start = entry.started - first;
-            let lane = lane(entry);
             Bar {
-                lane: lanes.iter().position(|one| *one == lane).unwrap_or(0),
+                lane: lanes
+                    .iter()
+                    .position(|cores| *cores == entry.attempt.cores)
+                    .unwrap_or(0),
                 number: at + 1,
                 name: entry.method.name.clone(),
                 standing: entry.standing,
@@ -208,7 +213,7 @@ fn picture(entries: &[Entry<'_>], now: Option<f64>) -> Timeline {
         _ => last,
     };
     Timeline {
-        lanes,
+        lanes: lanes.into_iter().map(lane).collect(),
         bars,
         span: span.max(1.0),
     }
@@ -223,8 +228,8 @@ fn end(entry: &Entry<'_>, now: Option<f64>) -> Option<f64> {
     }
 }
 
-fn lane(entry: &Entry<'_>) -> String {
-    match entry.attempt.cores.as_slice() {
+fn lane(cores: &[usize]) -> String {
+    match cores {
         [] => "cores unknown".to_owned(),
         [core] => format!("core {core}"),
         cores => format!("cores {}", ranges(cores)),
@@ -245,6 +250,9 @@ fn legend(entries: &[Entry<'_>]) -> Markup {
                     li { span class=(format!("swatch {}", standing.class())) aria-hidden="true" {} " " (word) }
                 }
             }
+            @if entries.iter().any(|entry| !entry.attempt.pauses.is_empty()) {
+                li { span.swatch.pause aria-hidden="true" {} " paused" }
+            }
         }
     }
 }
@@ -261,7 +269,7 @@ fn attempt_table(entries: &[Entry<'_>]) -> Markup {
                 tbody { @for (at, entry) in entries.iter().enumerate() {
                     tr {
                         td.number data-label="no." { (at + 1) }
-                        td.name { (name(&entry.method.name)) small { (lane(entry)) } }
+                        td.name { (name(&entry.method.name)) small { (lane(&entry.attempt.cores)) } }
                         td data-label="attempt" {
                             (brief(&entry.attempt.id)) @if entry.attempt.counts { ", counts" }
                         }

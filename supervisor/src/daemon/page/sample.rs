@@ -206,6 +206,7 @@ pub(in crate::daemon) fn queue() -> QueueView {
             cores: vec![0, 1, 2, 3],
             free_cores: vec![3],
             load: [1.5, 1.25, 0.75],
+            cpu_pressure: Some(12.5),
             memory_total_bytes: 8 << 30,
             memory_available_bytes: 6 << 30,
         },

@@ -187,6 +187,7 @@ fn the_overview_says_what_runs_what_waits_and_why() {
         "<b>3 of 4</b>",
         "free: 3",
         "<b>1.50</b>",
+        "programs wait for a core 12 % of the time",
         "<b>2.0 GiB</b>",
     ] {
         assert!(page.contains(must), "{must}: {page}");
@@ -221,6 +222,7 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
         "0 s / 10:00",
         "still at item 17",
         "Cancel this run",
+        "aria-label=\"Cancel neighbours of words\"",
         "/v1/runs/7/bundles/0001/scores/a%20b.csv",
         "/v1/runs/7/bundles/0001/results.html",
         "Timeline of attempts",
