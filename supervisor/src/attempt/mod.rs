@@ -6,6 +6,7 @@ mod ending;
 mod exam;
 mod feed;
 mod machine;
+mod pace;
 mod shell;
 mod stderr_log;
 

@@ -13,6 +13,7 @@ use proctor_wire::ToWorker;
 
 use super::feed::{Feed, Kind};
 use super::machine::{Action, Event, Machine};
+use super::pace::Pace;
 use super::stderr_log::StderrLog;
 use super::{Control, Ending, Exam, Progress, Stop, WaitStatus};
 use crate::room::{Heard, Report, Room, RoomSpec, SETTLE, monotonic_ns, readable_bytes};
@@ -73,6 +74,7 @@ pub(super) fn converse(
         stalled: 0,
         told_worker: false,
         told_items_at: 0,
+        pace: Pace::default(),
         buffer: vec![0; READ_BYTES],
     };
     match StderrLog::create(&spec.stderr_log, spec.stderr_cap) {
@@ -116,6 +118,7 @@ struct Shell<'a> {
     looked_at: u64,
     told_worker: bool,
     told_items_at: u64,
+    pace: Pace,
     buffer: Vec<u8>,
 }
 
@@ -344,6 +347,7 @@ impl Shell<'_> {
             Ok(0) => self.stdout_open = false,
             Ok(count) => {
                 self.machine.bytes(&self.buffer[..count]);
+                self.pace.read(&self.buffer[..count], monotonic_ns());
                 return count;
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -442,6 +446,10 @@ impl Shell<'_> {
         if stopping {
             earlier(now + STOP_NS);
         }
+        let too_fast = self.pace.wait_until(now);
+        if let Some(at) = too_fast {
+            earlier(at);
+        }
         let looking = !self.ended && !self.machine.paused();
         if looking {
             earlier(now + LOOK_NS);
@@ -453,7 +461,7 @@ impl Shell<'_> {
         if sending && let Some(stdin) = &self.room.stdin {
             polled[0] = Some((stdin.as_fd(), PollFlags::POLLOUT));
         }
-        if self.stdout_open {
+        if self.stdout_open && too_fast.is_none() {
             polled[1] = Some((self.room.stdout.as_fd(), PollFlags::POLLIN));
         }
         if self.stderr_open {
