@@ -5,7 +5,7 @@ use crate::rundir::regular;
 use proctor_protocol::bundle::{InventoryRow, inventory_root};
 use proctor_protocol::canonical::{Limits, Value};
 use proctor_protocol::input::read_json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// How a bundle directory and its inventory differ.
@@ -48,37 +48,41 @@ pub enum InventoryProblem {
     },
 }
 
-/// Checks every file of a bundle directory; gives the root digest.
+/// Checks every file of a bundle directory; gives the root digest. A file is read only when it has the length that is
+/// listed.
 ///
 /// # Errors
 /// The first difference.
 pub fn check_inventory(dir: &Path) -> Result<String, InventoryProblem> {
-    let mut found = Vec::new();
-    walk(dir, "", &mut found)?;
+    let mut sizes = BTreeMap::new();
+    walk(dir, "", &mut sizes)?;
     let value = read_json(&dir.join(INVENTORY_FILE), Limits::default())
         .map_err(|error| InventoryProblem::Malformed(error.to_string()))?;
     let listed = listed(&value)?;
-    for row in &found {
-        if row.path == INVENTORY_FILE {
-            continue;
-        }
-        match listed.get(&row.path) {
-            None => {
-                return Err(InventoryProblem::Unlisted {
-                    path: row.path.clone(),
-                });
+    let mut found = Vec::with_capacity(sizes.len());
+    for (path, &size_bytes) in &sizes {
+        let known = listed.get(path).filter(|_| path != INVENTORY_FILE);
+        let differs = || InventoryProblem::Differs { path: path.clone() };
+        match known {
+            None if path != INVENTORY_FILE => {
+                return Err(InventoryProblem::Unlisted { path: path.clone() });
             }
-            Some(known) if known != row => {
-                return Err(InventoryProblem::Differs {
-                    path: row.path.clone(),
-                });
-            }
-            Some(_) => {}
+            Some(known) if known.size_bytes != size_bytes => return Err(differs()),
+            _ => {}
         }
+        let full = dir.join(path);
+        let sha256 = regular::sha256(&full)
+            .map_err(|source| InventoryProblem::Unreadable { path: full, source })?;
+        if known.is_some_and(|known| known.sha256 != sha256) {
+            return Err(differs());
+        }
+        found.push(InventoryRow {
+            path: path.clone(),
+            sha256,
+            size_bytes,
+        });
     }
-    let there: BTreeSet<&str> = found.iter().map(|row| row.path.as_str()).collect();
-    let missing = |path: &&String| !there.contains(path.as_str());
-    if let Some(path) = listed.keys().find(missing) {
+    if let Some(path) = listed.keys().find(|path| !sizes.contains_key(*path)) {
         return Err(InventoryProblem::Missing { path: path.clone() });
     }
     Ok(inventory_root(&found))
@@ -100,7 +104,12 @@ fn listed(value: &Value) -> Result<BTreeMap<String, InventoryRow>, InventoryProb
     Ok(listed)
 }
 
-fn walk(dir: &Path, below: &str, rows: &mut Vec<InventoryRow>) -> Result<(), InventoryProblem> {
+/// The length of every file, by its path.
+fn walk(
+    dir: &Path,
+    below: &str,
+    sizes: &mut BTreeMap<String, u64>,
+) -> Result<(), InventoryProblem> {
     let unreadable = |source| InventoryProblem::Unreadable {
         path: dir.to_path_buf(),
         source,
@@ -114,19 +123,9 @@ fn walk(dir: &Path, below: &str, rows: &mut Vec<InventoryRow>) -> Result<(), Inv
         let path = format!("{below}{name}");
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
-            walk(&entry.path(), &format!("{path}/"), rows)?;
+            walk(&entry.path(), &format!("{path}/"), sizes)?;
         } else if kind.is_file() {
-            let size_bytes = entry.metadata().map_err(unreadable)?.len();
-            let sha256 =
-                regular::sha256(&entry.path()).map_err(|source| InventoryProblem::Unreadable {
-                    path: entry.path(),
-                    source,
-                })?;
-            rows.push(InventoryRow {
-                path,
-                sha256,
-                size_bytes,
-            });
+            sizes.insert(path, entry.metadata().map_err(unreadable)?.len());
         } else {
             return Err(InventoryProblem::Foreign { path });
         }

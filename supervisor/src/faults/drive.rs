@@ -309,8 +309,11 @@ fn scores(blind: &BlindDataset, method: usize, part: Part) -> Vec<f64> {
     (0..blind.item_count()).map(score).collect()
 }
 
+/// Named pieces of a bundle.
+pub(super) type Essence = BTreeMap<String, Vec<u8>>;
+
 /// Everything of the newest bundle that two runs of one plan have in common: rows, ranks, and the score files.
-pub(super) fn essence(root: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn essence(root: &Path) -> Essence {
     let bundle = RunDir::new(root).bundle_link();
     let payload = read(&fs::read(bundle.join("board.json")).unwrap()).unwrap();
     let mut essence = BTreeMap::new();

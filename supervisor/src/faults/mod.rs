@@ -286,9 +286,9 @@ pub(crate) fn shortened<'a>(handle: &Handle, bytes: &'a [u8]) -> &'a [u8] {
 
 /// Takes note of an operation that was done.
 pub(crate) fn after(op: &Op<'_>) {
-    if let Some(watch) = watch_of(op.path()) {
-        if let Some(model) = &mut watch.state().model {
-            model.did(op);
-        }
+    if let Some(watch) = watch_of(op.path())
+        && let Some(model) = &mut watch.state().model
+    {
+        model.did(op);
     }
 }

@@ -1,7 +1,7 @@
 //! Every file of a run directory in every state that a crash, a bad disk or a stranger can leave it in, put before every
 //! reader. None may panic, wait, or take what is there for something it is not.
 
-use super::drive::{Drive, Promised, essence};
+use super::drive::{Drive, Essence, Promised, essence};
 use crate::bundle::check_inventory;
 use crate::rundir::state::{Heartbeat, attempts};
 use crate::rundir::{Plan, RunDir};
@@ -80,19 +80,15 @@ fn no_reader_falls_for_a_ruined_file() {
     let mut drive = Drive::new();
     drive.run(&sound).unwrap();
     let wanted = essence(&sound);
-    let mut all = Vec::new();
-    for part in ["methods", "run.json"] {
-        let path = sound.join(part);
-        if path.is_dir() {
-            files(&path, &mut all);
-        } else {
-            all.push(path);
-        }
-    }
+    let mut all = vec![sound.join("run.json")];
     // One of two methods is enough: their files are the same ones.
     let first = drive.method_id(0);
-    all.retain(|path| path.ends_with("run.json") || path.to_str().unwrap().contains(&first));
+    files(&sound.join("methods").join(&first), &mut all);
     assert_eq!(all.len(), 7, "{all:?}");
+    files(&sound.join("submissions"), &mut all);
+    assert_eq!(all.len(), 9, "{all:?}");
+    files(&sound.join("merged"), &mut all);
+    assert!(all.len() > 20, "{all:?}");
     let mut cases = 0;
     for path in &all {
         for how in ALL {
@@ -101,13 +97,66 @@ fn no_reader_falls_for_a_ruined_file() {
             let root = folder.path().join("ruined");
             copy(&sound, &root);
             ruin(&root.join(inner), how);
-            judge(&mut drive, &root, inner, how, &wanted)
-                .unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
+            let judged = if inner.starts_with("merged") {
+                anew(&mut drive, &root, &wanted)
+            } else {
+                judge(&mut drive, &root, inner, how, &wanted)
+            };
+            judged.unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
             fs::remove_dir_all(&root).unwrap();
             cases += 1;
         }
     }
     println!("{} files, {cases} ruins", all.len());
+}
+
+/// A ruined bundle is never taken for one: merging makes another beside it, and the link leads there.
+fn anew(drive: &mut Drive, root: &Path, wanted: &Essence) -> Result<(), String> {
+    check_inventory(&root.join("merged/0001"))
+        .err()
+        .ok_or("it is taken for a bundle")?;
+    drive.merge(root).map_err(|error| error.to_string())?;
+    let link = fs::read_link(root.join("bundle")).unwrap();
+    if link.ends_with("0002") && essence(root) == *wanted {
+        Ok(())
+    } else {
+        Err(format!("`bundle` leads to {}", link.display()))
+    }
+}
+
+#[test]
+fn what_lies_in_the_place_of_a_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let sound = folder.path().join("sound");
+    let mut drive = Drive::new();
+    drive.run(&sound).unwrap();
+    let method = format!("methods/{}", drive.method_id(0));
+    let folders = [
+        "methods".to_owned(),
+        method.clone(),
+        format!("{method}/attempts"),
+        format!("{method}/attempts/0001.local.r0"),
+        format!("{method}/attempts/0001.local.r0/scores"),
+        "submissions".into(),
+        "submissions/0001".into(),
+        "merged".into(),
+    ];
+    for inner in folders {
+        for how in [Ruin::Empty, Ruin::Pipe, Ruin::Loop] {
+            let root = folder.path().join("ruined");
+            copy(&sound, &root);
+            let place = root.join(&inner);
+            fs::remove_dir_all(&place).unwrap();
+            fs::write(&place, "").unwrap();
+            ruin(&place, how);
+            let what = format!("{how:?} in the place of {inner}");
+            let error = drive.merge(&root).expect_err(&what);
+            let text = error.to_string();
+            assert!(text.contains(place.to_str().unwrap()), "{what}: {text}");
+            assert_eq!(error.exit().code(), 3, "{what}: {text}");
+            fs::remove_dir_all(&root).unwrap();
+        }
+    }
 }
 
 /// What `status`, `merge` and a later start make of a directory with one ruined file.
@@ -116,7 +165,7 @@ fn judge(
     root: &Path,
     inner: &Path,
     how: Ruin,
-    wanted: &std::collections::BTreeMap<String, Vec<u8>>,
+    wanted: &Essence,
 ) -> Result<(), String> {
     let run = RunDir::new(root);
     let ruined = root.join(inner);
@@ -161,6 +210,8 @@ fn judge(
         {
             Ok(())
         }
+        // It says who drove the run, and nothing of what came of it.
+        Ok((true, _)) if inner.starts_with("submissions") => Ok(()),
         Ok((true, _)) => Err("nobody noticed".into()),
         Ok((false, why)) if why.is_empty() => Err("incomplete, and nobody says why".into()),
         // What is absent for the readers is done again by a later start.

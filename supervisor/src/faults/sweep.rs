@@ -1,17 +1,14 @@
 //! Every fault at every operation of a small run, and what a later start makes of it.
 
-use super::drive::{Done, Drive, essence};
+use super::drive::{Done, Drive, Essence, essence};
 use super::{Fault, Kind, Remains, Watch};
 use crate::error::Error;
 use crate::rundir::durable::parent;
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-type Essence = BTreeMap<String, Vec<u8>>;
 
 /// A folder in memory where there is one: what a power cut would leave is modelled, so nothing needs a disk.
 fn folder() -> tempfile::TempDir {

@@ -336,8 +336,12 @@ impl Appender {
             self.length = self.file.cut(length).ok().map(|()| length);
             return Err(error).at("append to", &self.path);
         }
-        // A sync that failed cannot be made good: the system may have thrown the data away and forgotten that it did.
-        self.file.sync().at("sync", &self.path)?;
+        if let Err(error) = self.file.sync() {
+            // It cannot be made good: the system may have thrown the data away and forgotten that it did. What was not
+            // promised is not left to be read.
+            let _ = self.file.cut(length);
+            return Err(error).at("sync", &self.path);
+        }
         self.length = Some(length + bytes.len() as u64);
         Ok(())
     }

@@ -25,12 +25,17 @@ impl Reserve {
 
     /// Takes the space, unless it is taken already. A disk that is full now has none to give, and that is no error.
     pub fn take(&self) {
-        if self.path.exists() {
-            return;
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(found) if found.is_file() && found.len() == BYTES as u64 => return,
+            // Whoever made it was killed over it.
+            Ok(_) => {
+                self.give_back();
+            }
+            Err(_) => {}
         }
         let fill = || -> io::Result<()> {
             let mut file = Out::create_new(&self.path, 0o644)?;
-            file.write_all(&vec![0; BYTES])?;
+            file.write_all(&noise())?;
             file.sync()
         };
         if fill().is_err() {
@@ -53,6 +58,19 @@ impl Reserve {
             done => done,
         }
     }
+}
+
+/// Bytes that no file system can store in less space than they take (an xorshift sequence).
+fn noise() -> Vec<u8> {
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut bytes = Vec::with_capacity(BYTES);
+    while bytes.len() < BYTES {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -79,7 +97,10 @@ mod tests {
         assert!(!file.exists());
         // With nothing to give back the error stands, and other errors never cost the reserve.
         assert!(reserve.with(full).unwrap_err().is_full());
+        // One that was not finished is taken anew.
+        fs::write(&file, [0; 10]).unwrap();
         reserve.take();
+        assert_eq!(fs::metadata(&file).unwrap().len(), BYTES as u64);
         let other = || -> DiskResult<()> {
             Err(io::Error::from(io::ErrorKind::PermissionDenied)).at("write", Path::new("x"))
         };
