@@ -1,6 +1,6 @@
 //! The words and options of the daemon, and of the commands that ask it.
 
-use super::{Limits, Output, jobs};
+use super::{Limits, Load, Output, jobs};
 use crate::daemon::client::run_number;
 use crate::room::Rung;
 use clap::{Args, ValueEnum};
@@ -83,6 +83,9 @@ pub struct Submit {
     /// Run all the same, and say in the bundle what was missing.
     #[arg(long, requires = "official")]
     pub allow_degraded: bool,
+    /// What is asked of the machine before a method starts.
+    #[command(flatten)]
+    pub load: Load,
     /// What a method may use, where that is less than the protocol allows.
     #[command(flatten)]
     pub limits: Limits,

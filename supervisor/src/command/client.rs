@@ -49,6 +49,8 @@ pub(super) fn submit(args: &Submit) -> Result<Exit, Error> {
         containment: args.containment.map(|rung| rung.name().to_owned()),
         official: args.official,
         allow_degraded: args.allow_degraded,
+        max_load: args.load.max_load,
+        max_load_wait_seconds: args.load.max_load.map(|_| args.load.max_load_wait),
         limits: SubmittedLimits::of(&args.limits.asked()),
     };
     let run: RunSummary = client(&args.daemon)?.post("/v1/runs", &submission)?;

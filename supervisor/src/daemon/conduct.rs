@@ -126,10 +126,15 @@ impl<'a> Watcher<'a> {
 
 impl Observer for Watcher<'_> {
     fn started(&mut self, starting: Starting<'_>) {
+        self.job.wait(None);
         self.counts.running += 1;
         self.job.count(self.counts);
         let name = &self.entries[starting.method].name;
         tell(&plain(&format!("run {}: {name} starts", self.job.id)));
+    }
+
+    fn waiting(&mut self, _method: usize, reason: &str) {
+        self.job.wait(Some(&plain(reason)));
     }
 
     fn progress(&mut self, method: usize, glance: Glance) {

@@ -67,6 +67,11 @@ impl Job {
         self.queue.pace(self.id, method, pace);
     }
 
+    /// Says what the next method waits for, or that it waits no longer.
+    pub fn wait(&self, reason: Option<&str>) {
+        self.queue.wait(self.id, reason);
+    }
+
     /// How many methods were where when somebody said so last.
     pub fn counts(&self) -> Counts {
         self.queue.counts(self.id)
@@ -83,6 +88,8 @@ struct Live {
     steer: Arc<Steer>,
     counts: Counts,
     paces: BTreeMap<usize, Pace>,
+    /// What the next method waits for.
+    waits_for: Option<String>,
 }
 
 struct Inner {
@@ -359,6 +366,7 @@ impl Queue {
                 steer: Arc::clone(&steer),
                 counts,
                 paces: BTreeMap::new(),
+                waits_for: None,
             };
             inner.live.insert(id, live);
             record
@@ -487,6 +495,19 @@ impl Queue {
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+
+    fn wait(&self, id: u64, reason: Option<&str>) {
+        let mut inner = self.inner();
+        let Some(live) = inner.live.get_mut(&id) else {
+            return;
+        };
+        if live.waits_for.as_deref() == reason {
+            return;
+        }
+        live.waits_for = reason.map(str::to_owned);
+        drop(inner);
+        self.tell_change();
     }
 
     fn pace(&self, id: u64, method: usize, pace: Pace) {
@@ -648,7 +669,13 @@ impl Inner {
         };
         let sentence = match (&record.ended, live) {
             (Some(ended), _) => ended.sentence.clone(),
-            (None, Some(_)) => format!("{} of {} methods ended", methods.ended, methods.total),
+            (None, Some(live)) => {
+                let so_far = format!("{} of {} methods ended", methods.ended, methods.total);
+                match &live.waits_for {
+                    Some(reason) => format!("{so_far}; the next one waits: {reason}"),
+                    None => so_far,
+                }
+            }
             (None, None) => self.waits(record, position),
         };
         RunSummary {

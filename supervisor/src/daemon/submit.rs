@@ -6,6 +6,7 @@ use super::queue::Queue;
 use super::state::Submitted;
 use super::view::RunSummary;
 use crate::error::{Error, Exit};
+use crate::load::{DEFAULT_WAIT_SECONDS, Rule};
 use crate::run::host::now_utc;
 use crate::run::{Prepared, Request, create, prepare};
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
@@ -62,6 +63,14 @@ pub struct Submission {
     /// With `official`: run all the same, and say so in the bundle.
     #[serde(default)]
     pub allow_degraded: bool,
+    /// Start no method while other processes use more than this part of the cores, above 0 and at most 1.
+    #[serde(default)]
+    #[schema(exclusive_minimum = 0.0, maximum = 1.0)]
+    pub max_load: Option<f64>,
+    /// With `max_load`: seconds that a method waits for that at most; 600 without it.
+    #[serde(default)]
+    #[schema(minimum = 0.0)]
+    pub max_load_wait_seconds: Option<f64>,
     /// Limits, stricter than those of the protocol.
     #[serde(default)]
     pub limits: SubmittedLimits,
@@ -139,6 +148,28 @@ impl SubmittedLimits {
 }
 
 impl Submission {
+    fn load_rule(&self) -> Result<Option<Rule>, ApiError> {
+        let Some(max_load) = self.max_load else {
+            return match self.max_load_wait_seconds {
+                None => Ok(None),
+                Some(_) => Err(ApiError::Refused(
+                    "max_load_wait_seconds: has a meaning only with max_load".into(),
+                )),
+            };
+        };
+        let rule = Rule {
+            max_load,
+            max_wait_seconds: self.max_load_wait_seconds.unwrap_or(DEFAULT_WAIT_SECONDS),
+            refuse: self.official && !self.allow_degraded,
+        };
+        if !rule.is_sound() {
+            return Err(ApiError::Refused(format!(
+                "max_load {max_load}: must be above 0 and at most 1, and max_load_wait_seconds 0 or more"
+            )));
+        }
+        Ok(Some(rule))
+    }
+
     /// The command that would run the same without a daemon, but for its run directory. For people.
     fn command_line(&self) -> Vec<String> {
         let mut words = vec![
@@ -158,7 +189,14 @@ impl Submission {
         let limits = limits.filter_map(|(limit, _, value)| {
             Some((crate::run::limits::option(limit), value?.to_string()))
         });
-        for (option, value) in only.chain(rung).chain(limits) {
+        let load = [
+            ("--max-load", self.max_load),
+            ("--max-load-wait", self.max_load_wait_seconds),
+        ];
+        let load = load
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, value?.to_string())));
+        for (option, value) in only.chain(rung).chain(load).chain(limits) {
             words.extend([option.to_owned(), value]);
         }
         for (option, set) in [
@@ -323,7 +361,7 @@ impl Clerk {
             containment,
             official: submission.official,
             allow_degraded: submission.allow_degraded,
-            load: None,
+            load: submission.load_rule()?,
         })
     }
 

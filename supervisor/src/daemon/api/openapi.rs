@@ -96,3 +96,22 @@ pub fn openapi() -> OpenApi {
 async fn document() -> Json<OpenApi> {
     Json(openapi())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn the_copy_in_the_documentation_is_true() {
+        let now = super::openapi().to_pretty_json().unwrap() + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
+        if std::env::var_os("PROCTOR_UPDATE").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let copy = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            copy == now,
+            "docs/openapi.json is not what the code says; PROCTOR_UPDATE=1 ./test the_copy writes it anew"
+        );
+    }
+}
