@@ -20,7 +20,9 @@ impl Conductor for Library {
     fn conduct(&self, job: &Job) -> Report {
         conduct(job).unwrap_or_else(|error| {
             let sentence = format!("could not be run: {}", first_line(&error.to_string()));
-            tell(&plain(&format!("run {}: {error}", job.id)));
+            for line in error.to_string().lines() {
+                tell(&plain(&format!("run {}: {line}", job.id)));
+            }
             Report {
                 exit_code: error.exit().code(),
                 sentence,

@@ -11,7 +11,8 @@ use crate::run::host::now_utc;
 use crate::run::{Prepared, Request, create, prepare};
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
 use proctor_protocol::method::MethodKind;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -72,7 +73,7 @@ pub struct Submission {
     #[schema(minimum = 0.0)]
     pub max_load_wait_seconds: Option<f64>,
     /// Limits, stricter than those of the protocol.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub limits: SubmittedLimits,
 }
 
@@ -98,6 +99,17 @@ pub struct SubmittedLimits {
     /// Cores of a method.
     #[serde(default)]
     pub cpus: Option<u64>,
+}
+
+/// serde also takes the fields of a struct from a list, in their order, which nobody means here.
+pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    if !value.is_object() {
+        return Err(D::Error::custom("must be an object"));
+    }
+    serde_json::from_value(value).map_err(D::Error::custom)
 }
 
 fn one() -> usize {
@@ -302,7 +314,9 @@ impl Clerk {
         let id = self.queue.next_id();
         let run_dir = self.queue.state().run_dir(id);
         let request = self.request(submission, run_dir.clone())?;
-        let prepared = prepare(&request).map_err(|error| refused(&error))?;
+        let mut prepared = prepare(&request).map_err(|error| refused(&error))?;
+        // They may be edited for the next submission while this one waits: what is in the plan counts.
+        prepared.inputs.clear();
         self.confine(&prepared)?;
         let cores = self.cores(submission, &prepared)?;
         let command_line = submission.command_line();

@@ -5,6 +5,9 @@ mod support;
 
 mod blind;
 mod codes;
+mod daemon;
+mod daemon_input;
+mod daemon_kills;
 mod documentation;
 mod faults;
 mod grace;

@@ -25,10 +25,10 @@ const PACE: u32 = 60;
 const LIFE: u64 = 1500;
 
 /// Numbers by chance, the same for the same seed (splitmix64).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ impl Chance {
 }
 
 /// A benchmark of five datasets, and eight methods for it.
-fn benchmark() -> (Bench, PathBuf) {
+pub(crate) fn benchmark() -> (Bench, PathBuf) {
     let bench = Bench::of(&repository().join("fixtures/manifest.json"), |manifest| {
         manifest["execution_policy"]["max_method_seconds"] = json!(600);
         let datasets = manifest["datasets"].as_array_mut().expect("datasets");
@@ -66,7 +66,7 @@ fn jobs() -> String {
 }
 
 /// What must not depend on what happened on the way: every score, rank and count.
-fn results(bundle: &Path) -> Vec<String> {
+pub(crate) fn results(bundle: &Path) -> Vec<String> {
     let bundle = crate::support::bundle::Bundle::open(bundle);
     let mut lines = Vec::new();
     for (part, fields) in [
@@ -105,7 +105,7 @@ fn results(bundle: &Path) -> Vec<String> {
 }
 
 /// The attempts of each method, oldest first.
-fn attempts(run: &Path) -> Vec<Vec<PathBuf>> {
+pub(crate) fn attempts(run: &Path) -> Vec<Vec<PathBuf>> {
     let mut methods = Vec::new();
     for method in std::fs::read_dir(run.join("methods"))
         .expect("methods")
@@ -124,7 +124,7 @@ fn attempts(run: &Path) -> Vec<Vec<PathBuf>> {
 }
 
 /// What the worker of an attempt was asked, by its own account.
-fn asked(attempt: &Path) -> Vec<String> {
+pub(crate) fn asked(attempt: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(attempt.join("stderr")).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.strip_prefix("asked "));
     lines.map(str::to_owned).collect()
@@ -142,7 +142,7 @@ fn durable(attempt: &Path) -> Vec<usize> {
 
 /// Demands that nothing was asked again of which an earlier attempt had a checkpoint. Gives how many attempts there were,
 /// and how many times a dataset was kept from an earlier one.
-fn nothing_ran_twice(run: &Path, order: &[String]) -> (usize, usize) {
+pub(crate) fn nothing_ran_twice(run: &Path, order: &[String]) -> (usize, usize) {
     let (mut count, mut kept) = (0, 0);
     for attempts in attempts(run) {
         let mut done: BTreeSet<&str> = BTreeSet::new();

@@ -4,11 +4,12 @@
 use super::error::ApiError;
 use super::openapi::Always;
 use super::runs::run_id;
+use super::segments::Segments;
 use super::{Api, blocking};
 use crate::daemon::read;
 use crate::daemon::view::{Event, RunState, RunView};
 use crate::rundir::Plan;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::sse::{KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ pub(super) async fn all(State(api): State<Api>) -> Result<Sse<impl Stream<Item =
 #[utoipa::path(get, path = "/v1/runs/{id}/events", params(("id" = u64, Path, description = "Number of the run", minimum = 1)), responses((status = 200, description = "Server-sent events named `run_detail`, `method` and `run`, until the run has ended", content_type = "text/event-stream", body = Event), Always))]
 pub(super) async fn of_run(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
 ) -> Result<Sse<impl Stream<Item = Said>>, ApiError> {
     let id = run_id(&id)?;
     let place = place(&api)?;

@@ -3,6 +3,7 @@
 use super::error::ApiError;
 use super::openapi::Always;
 use super::runs::{method, query, run_id};
+use super::segments::Segments;
 use super::{Api, blocking};
 use crate::daemon::page;
 use crate::daemon::read::bundle_dir;
@@ -12,7 +13,7 @@ use crate::rundir::{RunDir, regular};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -44,7 +45,7 @@ pub(super) struct Part {
 #[utoipa::path(get, path = "/v1/runs/{id}/methods/{method}/log", params(("id" = u64, Path, description = "Number of the run", minimum = 1), ("method" = String, Path, description = "Name or id of a method"), Part), responses((status = 200, body = LogView), Always))]
 pub(super) async fn log(
     State(api): State<Api>,
-    Path((id, name)): Path<(String, String)>,
+    Segments((id, name)): Segments<(String, String)>,
     part: Result<Query<Part>, QueryRejection>,
 ) -> Result<Json<LogView>, ApiError> {
     let id = run_id(&id)?;
@@ -124,7 +125,7 @@ fn whole(bytes: &[u8]) -> usize {
 #[utoipa::path(get, path = "/v1/runs/{id}/bundles/{number}/{path}", params(("id" = u64, Path, description = "Number of the run", minimum = 1), ("number" = String, Path, description = "Number of the bundle"), ("path" = String, Path, description = "Path of the file below the bundle; may hold `/`")), responses((status = 200, description = "The bytes of the file", content_type = "application/octet-stream", body = [u8]), Always))]
 pub(super) async fn bundle_file(
     State(api): State<Api>,
-    Path((id, number, path)): Path<(String, String, String)>,
+    Segments((id, number, path)): Segments<(String, String, String)>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&id)?;
     let served = page::served(&path);

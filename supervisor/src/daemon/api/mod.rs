@@ -9,6 +9,7 @@ pub mod guard;
 mod login;
 pub mod openapi;
 mod runs;
+pub mod segments;
 
 pub use runs::Cancel;
 

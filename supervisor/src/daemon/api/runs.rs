@@ -3,17 +3,19 @@
 use super::Api;
 use super::error::ApiError;
 use super::openapi::Always;
-use crate::daemon::submit::Submission;
+use super::segments::Segments;
+use crate::daemon::submit::{Submission, object};
 use crate::daemon::view::{Health, Problem, QueueView, RunPage, RunState, RunSummary, RunView};
 use crate::rundir::Plan;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 /// The most runs of a page.
@@ -71,7 +73,7 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/v1/runs/{id}", params(("id" = u64, Path, description = "Number of the run", minimum = 1)), responses((status = 200, body = RunView), Always))]
 pub(super) async fn show(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
 ) -> Result<Json<RunView>, ApiError> {
     Ok(Json(api.run(run_id(&id)?).await?))
 }
@@ -108,7 +110,7 @@ pub struct Cancel {
 #[utoipa::path(post, path = "/v1/runs/{id}/cancel", params(("id" = u64, Path, description = "Number of the run", minimum = 1)), request_body = Cancel, responses((status = 200, body = RunSummary), (status = 409, description = "The run is over", body = Problem), (status = 415, description = "The body is not said to be JSON", body = Problem), Always))]
 pub(super) async fn cancel(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<RunSummary>, ApiError> {
@@ -150,12 +152,14 @@ fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Api
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(ApiError::NotJson);
     }
-    serde_json::from_slice(body).map_err(|error| {
+    let wrong = |problem: &dyn std::fmt::Display| {
         ApiError::invalid(
-            format!("body: {error}"),
+            format!("body: {problem}"),
             "GET /v1/openapi.json describes the body",
         )
-    })
+    };
+    let value: Value = serde_json::from_slice(body).map_err(|error| wrong(&error))?;
+    object(value).map_err(|error: serde_json::Error| wrong(&error))
 }
 
 pub(super) async fn nothing_here(uri: Uri) -> ApiError {

@@ -6,13 +6,14 @@ use super::{
 };
 use crate::daemon::api::Api;
 use crate::daemon::api::error::ApiError;
+use crate::daemon::api::segments::Segments;
 use crate::daemon::auth::Door;
 use crate::daemon::metrics;
 use crate::daemon::view::{RunState, RunView};
 use crate::run::host;
 use axum::Router;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Extension, Form, Path, Query, State};
+use axum::extract::{Extension, Form, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -132,7 +133,7 @@ async fn found(api: &Api, id: &str) -> Result<RunView, Problem> {
 
 async fn run(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     Query(wish): Query<Wish>,
 ) -> Result<Html<String>, Problem> {
     let run = found(&api, &id).await?;
@@ -154,7 +155,7 @@ async fn run(
 async fn ask(
     State(api): State<Api>,
     Extension(door): Extension<Door>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     Query(wish): Query<Wish>,
 ) -> Result<Html<String>, Problem> {
     let run = found(&api, &id).await?;
@@ -183,7 +184,7 @@ struct Wanted {
 async fn cancel(
     State(api): State<Api>,
     Extension(door): Extension<Door>,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     headers: HeaderMap,
     wanted: Result<Form<Wanted>, FormRejection>,
 ) -> Result<Response, Problem> {

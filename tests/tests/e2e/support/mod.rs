@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod bundle;
 pub mod burner;
+pub mod daemon;
 pub mod matheel;
 pub mod oracle;
 pub mod proctor;
