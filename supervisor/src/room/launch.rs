@@ -79,7 +79,7 @@ fn born_free(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .as_ref()
         .map_err(|error| io::Error::from(*error))?;
     nursery.send((Box::new(body), reply)).map_err(|_| gone())?;
-    begun.recv().map_err(|_| gone())?
+    begun.recv_timeout(BOUND).map_err(|_| gone())?
 }
 
 fn nursery() -> &'static Result<mpsc::Sender<Birth>, io::ErrorKind> {
@@ -111,9 +111,11 @@ pub(super) struct Spawner {
 }
 
 impl Spawner {
-    /// Begins the thread. It prepares itself first, and what it is then, its children are from birth.
+    /// Begins the thread. It prepares itself first, and what it is then, its children are from birth. When nobody holds it
+    /// any more, or it could not prepare itself, it leaves.
     pub(super) fn begin(
         prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
+        leave: impl FnOnce() + Send + 'static,
     ) -> Result<Self, String> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -127,11 +129,13 @@ impl Spawner {
                 Ok(stack) => {
                     let _ = ready.send(Ok(()));
                     serve(number, &queue, stack);
+                    prepared::dismiss(number);
                 }
                 Err(reason) => {
                     let _ = ready.send(Err(reason));
                 }
             }
+            leave();
         })
         .map_err(|error| format!("a thread that starts stages: {error}"))?;
         prepared
@@ -143,7 +147,7 @@ impl Spawner {
     /// The one that is in no group of its own.
     pub(super) fn usual() -> Result<Self, String> {
         static USUAL: OnceLock<Result<Spawner, String>> = OnceLock::new();
-        USUAL.get_or_init(|| Self::begin(|| Ok(()))).clone()
+        USUAL.get_or_init(|| Self::begin(|| Ok(()), || ())).clone()
     }
 
     /// Starts a stage, or gives the one that was prepared.

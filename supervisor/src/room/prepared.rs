@@ -35,28 +35,36 @@ fn ready() -> MutexGuard<'static, Option<Vec<Prepared>>> {
     READY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes the one that fits.
+/// Takes the one that fits. One that does not is ended: it would count in the control groups of the room that comes.
 pub(super) fn take(spawner: u64, kind: Kind) -> Option<Launched> {
     loop {
-        let found = {
-            let mut ready = ready();
-            let all = ready.as_mut()?;
-            let fits = |one: &Prepared| one.spawner == spawner && one.kind == kind;
-            let place = all.iter().position(fits)?;
-            all.swap_remove(place)
-        };
-        if found.stage.waits() && !changed(&found.mounts) {
+        let found = next(spawner)?;
+        if found.kind == kind && found.stage.waits() && !changed(&found.mounts) {
             return Some(found.stage);
         }
         found.stage.dismiss();
     }
 }
 
+/// Ends those of one spawner.
+pub(super) fn dismiss(spawner: u64) {
+    while let Some(found) = next(spawner) {
+        found.stage.dismiss();
+    }
+}
+
+/// Takes any of one spawner.
+fn next(spawner: u64) -> Option<Prepared> {
+    let mut ready = ready();
+    let all = ready.as_mut()?;
+    let place = all.iter().position(|one| one.spawner == spawner)?;
+    Some(all.swap_remove(place))
+}
+
 /// Makes one, unless this spawner has one already. One of another kind is not wanted any more.
 pub(super) fn make(spawner: u64, kind: Kind, launch: impl FnOnce() -> Option<Launched>) {
     dismiss_at_exit();
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut unwanted = Vec::new();
     {
         let mut ready = ready();
         let Some(all) = ready.as_mut() else { return };
@@ -66,13 +74,8 @@ pub(super) fn make(spawner: u64, kind: Kind, launch: impl FnOnce() -> Option<Lau
         {
             return;
         }
-        while let Some(place) = all.iter().position(|one| one.spawner == spawner) {
-            unwanted.push(all.swap_remove(place));
-        }
     }
-    for one in unwanted {
-        one.stage.dismiss();
-    }
+    dismiss(spawner);
     let Ok(mounts) = File::open("/proc/self/mountinfo") else {
         return;
     };
@@ -114,4 +117,55 @@ fn dismiss_at_exit() {
 
 extern "C" fn at_exit() {
     dismiss_all();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    /// A stage that waits: for its spawner, a process that sleeps is as good.
+    fn sleeping(spawner: u64, kind: Kind) -> (Child, std::os::fd::OwnedFd) {
+        let child = Command::new("sleep")
+            .arg("60")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let (control, theirs) = sys::message_sockets().unwrap();
+        make(spawner, kind, || {
+            Some(Launched {
+                child: sys::Child {
+                    pid,
+                    pidfd: sys::pidfd_open(pid).unwrap(),
+                },
+                control,
+            })
+        });
+        (child, theirs)
+    }
+
+    fn ended(child: &Child) -> bool {
+        !std::path::Path::new(&format!("/proc/{}", child.id())).exists()
+    }
+
+    #[test]
+    fn one_of_another_kind_does_not_stay_beside_the_room_that_comes() {
+        let kind = |die_with_us| Kind {
+            namespaces: 0,
+            die_with_us,
+        };
+        // Numbers that no spawner of this process has.
+        let (one, other) = (u64::MAX, u64::MAX - 1);
+        let (first, _control) = sleeping(one, kind(true));
+        let (second, _its_control) = sleeping(other, kind(true));
+        assert!(take(one, kind(false)).is_none());
+        assert!(ended(&first));
+        assert!(!ended(&second));
+        assert!(take(one, kind(true)).is_none());
+        let taken = take(other, kind(true)).unwrap();
+        assert!(!ended(&second));
+        taken.dismiss();
+        assert!(ended(&second));
+    }
 }

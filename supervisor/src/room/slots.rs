@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use super::launch::Spawner;
 use super::{cgroup, prepared};
@@ -41,7 +41,8 @@ impl Parents {
     }
 }
 
-/// A pair of groups and the thread that starts rooms in them. While it is held, nobody else uses it.
+/// A pair of groups and the thread that starts rooms in them. While it is held, nobody else uses it; when it is dropped,
+/// as where a room could not be made, thread and groups go.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) spawner: Spawner,
@@ -79,27 +80,29 @@ impl Slot {
         if let Some(slot) = idle {
             return Ok(slot);
         }
-        let mut made: Vec<PathBuf> = Vec::new();
-        let mut group = |parent: &Result<PathBuf, String>| -> Result<Option<PathBuf>, String> {
+        let group = |parent: &Result<PathBuf, String>| -> Result<Option<PathBuf>, String> {
             let Ok(parent) = parent else { return Ok(None) };
             let path = parent.join(cgroup::next_name(run_id)?);
             fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            made.push(path.clone());
             Ok(Some(path))
         };
         let memory = group(&parents.memory)?;
-        let pids = group(&parents.pids)?;
-        let spawner = Spawner::begin(move || {
+        let pids = group(&parents.pids).inspect_err(|_| {
+            if let Some(path) = &memory {
+                let _ = fs::remove_dir(path);
+            }
+        })?;
+        let made: Vec<PathBuf> = [&memory, &pids].into_iter().flatten().cloned().collect();
+        let entered = made.clone();
+        let enter = move || {
             let thread = nix::unistd::gettid().as_raw();
-            for path in made {
-                MADE.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push((path.clone(), thread));
-                fs::write(path.join("tasks"), "0")
-                    .map_err(|error| format!("{}: {error}", path.display()))?;
+            for path in entered {
+                self::made().push((path.clone(), thread));
+                write(&path, "tasks", "0")?;
             }
             Ok(())
-        })?;
+        };
+        let spawner = Spawner::begin(enter, move || leave(&made))?;
         take_down_at_exit();
         let counted = |path| Counted {
             path,
@@ -173,6 +176,23 @@ impl Slot {
     }
 }
 
+fn made() -> MutexGuard<'static, Vec<(PathBuf, i32)>> {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread of a slot that nobody holds any more takes its groups down. One with somebody in it is left for the end of
+/// this process.
+fn leave(groups: &[PathBuf]) {
+    for path in groups {
+        if let Some(parent) = path.parent() {
+            let _ = write(parent, "tasks", "0");
+        }
+        if fs::remove_dir(path).is_ok() {
+            made().retain(|(other, _)| other != path);
+        }
+    }
+}
+
 fn write(group: &Path, file: &str, text: &str) -> Result<(), String> {
     let path = group.join(file);
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
@@ -229,5 +249,40 @@ extern "C" fn take_down() {
             let _: io::Result<()> = fs::write(parent.join("tasks"), thread.to_string());
         }
         let _ = fs::remove_dir(&path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_slot_that_is_given_up_leaves_no_group() {
+        let parents = Parents::find();
+        if parents.memory.is_err() && parents.pids.is_err() {
+            eprintln!("skipped: no controller of the first version can be used here");
+            return;
+        }
+        let slot = match Slot::take("given-up", &parents) {
+            Ok(slot) => slot,
+            Err(reason) => {
+                eprintln!("skipped: {reason}");
+                return;
+            }
+        };
+        let groups: Vec<PathBuf> = [&slot.memory, &slot.pids]
+            .into_iter()
+            .flatten()
+            .map(|group| group.path.clone())
+            .collect();
+        assert!(groups.iter().all(|group| group.is_dir()));
+        drop(slot);
+        let end = Instant::now() + Duration::from_secs(30);
+        while groups.iter().any(|group| group.exists()) {
+            assert!(Instant::now() < end, "{groups:?}");
+            std::thread::yield_now();
+        }
+        assert!(!made().iter().any(|(path, _)| groups.contains(path)));
     }
 }
