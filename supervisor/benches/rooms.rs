@@ -299,7 +299,7 @@ fn trees(rung: Rung, directory: &Path) {
                 ending.outcome
             );
             assert!(ending.facts.room_empty);
-            Duration::from_secs_f64(ending.facts.emptying_seconds)
+            Duration::from_secs_f64(ending.facts.emptying_seconds.unwrap())
         })
         .collect();
     let most = gone.iter().max().unwrap().as_secs_f64() * 1e3;

@@ -71,8 +71,8 @@ pub struct Facts {
     pub worker_error: Option<String>,
     /// True when the room was seen to be empty after the attempt. Nothing may be started when it is false.
     pub room_empty: bool,
-    /// Seconds from the verdict until the room was empty.
-    pub emptying_seconds: f64,
+    /// Seconds from the verdict until the room was empty; `None` when it was not seen to be, or there was none.
+    pub emptying_seconds: Option<f64>,
     /// Seconds from the deadline until the kill was sent, to the room's init and control group or, without them, to its
     /// guardian; `None` when the deadline did not end the attempt.
     pub kill_delay_seconds: Option<f64>,
@@ -116,7 +116,7 @@ impl Facts {
             "stderr_bytes" => count(self.stderr_bytes),
             "worker_error" => self.worker_error.as_deref().map_or(Value::Null, Value::from),
             "room_empty" => self.room_empty,
-            "emptying_seconds" => self.emptying_seconds,
+            "emptying_seconds" => self.emptying_seconds.map_or(Value::Null, Value::Float),
             "kill_delay_seconds" => self.kill_delay_seconds.map_or(Value::Null, Value::Float),
             "scratch_left" => self.scratch_left.as_deref().map_or(Value::Null, Value::from),
             "scratch_full" => self.scratch_full.map_or(Value::Null, Value::from),

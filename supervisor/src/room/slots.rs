@@ -50,12 +50,12 @@ pub(super) struct Slot {
     pids: Option<Counted>,
 }
 
-/// A group, the limit it has, and what its counter showed when the slot was taken.
+/// A group, the limit it has, and what its counter showed when the slot was taken, `None` when that could not be read.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
     limit: Option<u64>,
-    before: u64,
+    before: Option<u64>,
     /// The kernel's record of the most that was used began anew with this room.
     peak_is_its_own: bool,
 }
@@ -107,7 +107,7 @@ impl Slot {
         let counted = |path| Counted {
             path,
             limit: None,
-            before: 0,
+            before: None,
             peak_is_its_own: false,
         };
         Ok(Self {
@@ -129,7 +129,7 @@ impl Slot {
             group.limit = bytes;
         }
         group.peak_is_its_own = write(&group.path, "memory.max_usage_in_bytes", "0").is_ok();
-        group.before = kills(&group.path).unwrap_or(0);
+        group.before = kills(&group.path);
         Ok(())
     }
 
@@ -142,13 +142,14 @@ impl Slot {
             write(&group.path, "pids.max", &text)?;
             group.limit = limit;
         }
-        group.before = refused(&group.path).unwrap_or(0);
+        group.before = refused(&group.path);
         Ok(())
     }
 
     /// What was counted since the limits were set.
     pub(super) fn counts(&self) -> Counts {
-        let since = |group: &Counted, now: Option<u64>| Some(now?.saturating_sub(group.before));
+        // What an earlier room made of the counter must be known, or this room would have to answer for it.
+        let since = |group: &Counted, now: Option<u64>| Some(now?.saturating_sub(group.before?));
         let peak_memory = self
             .memory
             .as_ref()

@@ -108,8 +108,8 @@ fn end(child: &mut Child) {
         let group = nix::unistd::Pid::from_raw(group);
         let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
     }
-    // It is dead or about to be: this does not wait for anybody's will.
-    let _ = child.wait();
+    // It is dead or about to be, unless the kernel holds it.
+    let _ = wait(child, Duration::from_secs(1));
 }
 
 #[cfg(test)]

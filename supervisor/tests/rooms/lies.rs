@@ -131,8 +131,13 @@ fn one_lie(user: User, rung: Rung, name: &str, lie: Lie, worker: &str) {
     if seen {
         assert!(outcome.starts_with("infrastructure(unkillable: "), "{case}");
         assert_eq!(lines[0]["facts"]["room_empty"], false, "{case}");
+        // How long it took to be what it never was is no number.
+        assert_eq!(lines[0]["facts"]["emptying_seconds"], Value::Null, "{case}");
     } else if worker == "hang" || lie == Lie::Mute {
         assert_eq!(outcome, "timeout", "{case}");
+    }
+    if lines[0]["facts"]["room_empty"] == true {
+        assert!(lines[0]["facts"]["emptying_seconds"].is_f64(), "{case}");
     }
     let stored = lines[0]["stored"].as_array().unwrap().len();
     assert!(stored <= 2, "{case}");

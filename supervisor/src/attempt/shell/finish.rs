@@ -70,7 +70,8 @@ impl Shell<'_> {
                 stderr_bytes: output_cut.0,
                 worker_error: self.machine.worker_error.clone(),
                 room_empty: empty,
-                emptying_seconds: seconds(running(emptied_at).saturating_sub(verdict_at)),
+                emptying_seconds: empty
+                    .then(|| seconds(running(emptied_at).saturating_sub(verdict_at))),
                 kill_delay_seconds: kill_delay,
                 scratch_left,
                 scratch_full: self.scratch_full,
