@@ -28,6 +28,10 @@ pub(super) struct Confined {
     pub(super) guards: GuardList,
 }
 
+/// How the scratch directory is kept small where it is no file system of its own.
+const POLLING: &str =
+    "polling (deleted files that are open are not seen), and RLIMIT_FSIZE for each file";
+
 /// A reason why the room cannot be as it must.
 pub(super) type Refusal = String;
 
@@ -50,6 +54,23 @@ pub(super) fn confine(
 }
 
 impl Confined {
+    /// The scratch directory is not watched after all.
+    pub(super) fn unwatched(&mut self, why: &str) {
+        self.withdraw(
+            "disk",
+            &format!("the scratch directory is not watched: {why}"),
+        );
+    }
+
+    /// A protection that was chosen does not hold.
+    fn withdraw(&mut self, name: &str, reason: &str) {
+        for (_, guard) in self.guards.iter_mut().filter(|(other, _)| *other == name) {
+            if guard.holds() {
+                *guard = Guard::Unavailable(reason.to_owned());
+            }
+        }
+    }
+
     /// What was counted, whichever controller did it.
     pub(super) fn counts(&self, cgroup: Option<&Cgroup>) -> Counts {
         let slot = self.slot.as_ref().map(Slot::counts).unwrap_or_default();
@@ -123,9 +144,7 @@ impl Confined {
             (None, _) => Guard::Off,
             (Some(_), Some(_)) => Guard::Enforced("tmpfs of a size".into()),
             // Nothing outside the directory can be written then, so watching it is enough.
-            (Some(_), None) if self.ruleset.is_some() => {
-                Guard::Enforced("polling, and RLIMIT_FSIZE for each file".into())
-            }
+            (Some(_), None) if self.ruleset.is_some() => Guard::Enforced(POLLING.into()),
             (Some(bytes), None) => Guard::Unavailable(format!(
                 "the worker can write elsewhere too; only each file by itself is limited, to {bytes} bytes"
             )),
@@ -154,6 +173,7 @@ impl Confined {
             networks: spec.confinement.network && own.network.is_err(),
             tracing: spec.confinement.system_calls && !rung.has_pid_namespace(),
             affinity: !spec.cores.is_empty(),
+            attributes: self.shares_files(),
         };
         let no_tcp = refuse.networks && self.refuse_tcp();
         let network = match &own.network {
@@ -182,10 +202,22 @@ impl Confined {
             Guard::Unavailable("without seccomp the worker can choose other cores".into())
         };
         self.guards.push(("cpu_set", cores));
-        if seccomp.is_ok() && !refuse.nothing() {
-            self.filters = filter::compile(refuse)?;
+        if seccomp.is_ok() {
+            if !refuse.nothing() {
+                self.filters = filter::compile(refuse)?;
+            }
+        } else if refuse.attributes {
+            self.withdraw(
+                "file_system",
+                "landlock keeps what files hold; without seccomp the worker can change the modes and times of its user's files",
+            );
         }
         Ok(())
+    }
+
+    /// True when landlock alone keeps a worker from the files of a user that is not its own.
+    fn shares_files(&self) -> bool {
+        self.ruleset.is_some() && self.user.is_none()
     }
 
     /// Refuses TCP by landlock, beside the filter; true when the kernel can.

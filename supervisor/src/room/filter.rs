@@ -36,12 +36,16 @@ pub(super) struct Refuse {
     /// Choosing other cores: the call does nothing and says it succeeded, so that honest programs that bind their threads
     /// go on.
     pub(super) affinity: bool,
+    /// Changing who may do what with a file, its times and its attributes: needed where landlock, which knows nothing of
+    /// these, is all that stands before the files of a user the worker shares. They do nothing and say they succeeded, so
+    /// that honest programs that copy or unpack files go on.
+    pub(super) attributes: bool,
 }
 
 impl Refuse {
     /// True when there is nothing to refuse.
     pub(super) fn nothing(self) -> bool {
-        !(self.rare_calls || self.networks || self.tracing || self.affinity)
+        !(self.rare_calls || self.networks || self.tracing || self.affinity || self.attributes)
     }
 }
 
@@ -61,6 +65,44 @@ const NAMESPACES: [i32; 7] = [
 
 /// `CLONE_NEWTIME`; in a clone the same bit belongs to the exit signal.
 const NEW_TIME: u64 = 0x80;
+
+/// The calls that change what a file is besides its content, newer ones by their numbers, which all architectures share.
+const ATTRIBUTES: [i64; 15] = [
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
+/// `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR` of 64-bit machines.
+const SET_FLAGS: u64 = 0x4008_6602;
+const SET_XATTR: u64 = 0x401c_5820;
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+/// The older calls for the same, which newer architectures never had.
+#[cfg(target_arch = "x86_64")]
+const OLD_ATTRIBUTES: [i64; 6] = [
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_ATTRIBUTES: [i64; 0] = [];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -87,11 +129,22 @@ fn compile_now(refuse: Refuse) -> Result<Vec<Vec<u8>>, String> {
     if !sockets.is_empty() {
         filters.push(program(sockets, libc::EAFNOSUPPORT)?);
     }
+    // An error would end programs that bind their threads (OpenMP, taskset) or unpack an archive. No error number is the
+    // answer of a call that succeeded, and the kernel has not done it.
+    let mut without_effect = Rules::new();
     if refuse.affinity {
-        // An error would end programs that bind their threads (OpenMP, taskset). No error number is the answer of a call
-        // that succeeded, and the kernel has not done it.
-        let affinity = Rules::from([(libc::SYS_sched_setaffinity, Vec::new())]);
-        filters.push(program(affinity, 0)?);
+        without_effect.insert(libc::SYS_sched_setaffinity, Vec::new());
+    }
+    if refuse.attributes {
+        let calls = ATTRIBUTES.into_iter().chain(OLD_ATTRIBUTES);
+        without_effect.extend(calls.map(|call| (call, Vec::new())));
+        // The flags of inodes: immutable, append only.
+        let flags = rule(1, SeccompCmpOp::Eq, SET_FLAGS)?;
+        let more = rule(1, SeccompCmpOp::Eq, SET_XATTR)?;
+        without_effect.insert(libc::SYS_ioctl, vec![flags, more]);
+    }
+    if !without_effect.is_empty() {
+        filters.push(program(without_effect, 0)?);
     }
     Ok(filters)
 }
@@ -206,6 +259,7 @@ mod tests {
             networks: false,
             tracing: false,
             affinity: false,
+            attributes: false,
         };
         assert!(nothing.nothing());
         assert_eq!(compile(nothing), Ok(Vec::new()));
@@ -214,6 +268,7 @@ mod tests {
             networks: true,
             tracing: true,
             affinity: true,
+            attributes: true,
         };
         let filters = compile(all).unwrap();
         assert_eq!(filters.len(), 3);

@@ -229,12 +229,13 @@ impl Room {
             return Err(say("the order")(error));
         }
         let Launched { child, control } = launched;
-        // Where no thread can be had, each file still has its limit.
-        let usage = spec
-            .limits
-            .scratch_bytes
-            .filter(|_| order_has_no_view)
-            .and_then(|bytes| Usage::watch(scratch.path().to_owned(), bytes).ok());
+        let watched = spec.limits.scratch_bytes.filter(|_| order_has_no_view);
+        let usage = watched.and_then(|bytes| {
+            // Where no thread can be had, each file still has its limit.
+            Usage::watch(scratch.path().to_owned(), bytes)
+                .inspect_err(|error| confined.unwatched(&error.to_string()))
+                .ok()
+        });
         let guards = std::mem::take(&mut confined.guards);
         let planned = isolation::planned(rung, user_namespace, guards);
         Ok(Self {

@@ -14,6 +14,8 @@ use landlock::{
 
 /// The newest version whose rights are asked for; older kernels give those they have.
 const VERSION: ABI = ABI::V6;
+/// The oldest that is enough: before it (Linux 6.2) anybody could empty files that they may not write.
+const ENOUGH: ABI = ABI::V3;
 /// The most directory entries that may become rules of their own.
 const MAX_RULES: usize = 20_000;
 /// Devices that every program may write to.
@@ -40,7 +42,7 @@ pub(super) fn create(
     let all = AccessFs::from_all(VERSION);
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V1))
+        .handle_access(AccessFs::from_all(ENOUGH))
         .map_err(say)?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)
@@ -96,7 +98,7 @@ pub(super) fn no_tcp() -> Result<OwnedFd, String> {
 pub(super) fn missing() -> Option<String> {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V1))
+        .handle_access(AccessFs::from_all(ENOUGH))
         .and_then(Ruleset::create)
         .err()
         .map(|error| format!("landlock: {error}"))

@@ -114,7 +114,7 @@ fn open_directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens a directory and makes it usable for its owner, who may have locked it.
-fn unlocked(open: impl Fn(OFlag) -> nix::Result<OwnedFd>) -> io::Result<OwnedFd> {
+pub(super) fn unlocked(open: impl Fn(OFlag) -> nix::Result<OwnedFd>) -> io::Result<OwnedFd> {
     match open(DIRECTORY) {
         Ok(directory) => {
             allow(&directory);

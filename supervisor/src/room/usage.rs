@@ -1,8 +1,7 @@
 //! How much lies in a scratch directory that has no size of its own: looked at again and again, on a thread beside the
 //! attempt, so that a tree of a million files delays nobody's deadline.
 //!
-//! What is found is a lower bound: files that are deleted but still open, and directories that their owner has shut to
-//! everybody, are not seen.
+//! What is found is a lower bound: files that are deleted but still open are not seen.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -18,6 +17,8 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
+
+use super::scratch;
 
 /// The least time between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -117,7 +118,7 @@ struct Level {
 /// descriptors are open at a time; what is moved meanwhile ends the look early.
 fn used(directory: &Path, stop: &AtomicBool) -> u64 {
     let mut tally = Tally::default();
-    let Ok(mut at) = open(directory, DIRECTORY, Mode::empty()) else {
+    let Ok(mut at) = opened(|flags| open(directory, flags, Mode::empty())) else {
         return 0;
     };
     let Ok(first) = tally.enter(&at) else {
@@ -130,7 +131,8 @@ fn used(directory: &Path, stop: &AtomicBool) -> u64 {
         }
         if let Some(name) = level.ahead.pop() {
             tally.kept -= 1;
-            let Ok(below) = openat(&at, name.as_c_str(), DIRECTORY, Mode::empty()) else {
+            let Ok(below) = opened(|flags| openat(&at, name.as_c_str(), flags, Mode::empty()))
+            else {
                 continue;
             };
             if let Ok(level) = tally.enter(&below) {
@@ -151,6 +153,14 @@ fn used(directory: &Path, stop: &AtomicBool) -> u64 {
         at = back;
     }
     tally.bytes
+}
+
+/// Opens a directory. One that may be written to and not be listed would hide what is in it, so it is opened to its owner.
+fn opened(open: impl Fn(OFlag) -> nix::Result<OwnedFd>) -> io::Result<OwnedFd> {
+    match open(DIRECTORY) {
+        Err(Errno::EACCES) => scratch::unlocked(open),
+        found => Ok(found?),
+    }
 }
 
 fn identity(directory: &OwnedFd) -> nix::Result<(u64, u64)> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use crate::rogue::NOT_INSTALLED;
 /// All tests here.
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_rogue_reaches_nothing_outside", rogue),
+    ("what_a_file_is_stays_as_it_is", attributes),
     ("masked_means_fall_back_and_say_so", masked),
     ("memory_ends_by_the_kernels_count", memory),
     ("processes_are_limited", processes),
@@ -88,6 +89,7 @@ impl Targets {
                 "abstract": self.named,
                 "socket": self.at("socket"),
                 "escape": self.escape,
+                "victims": [self.at("method/file")],
                 "directories": self.directories(),
                 "files": [self.at("gold/file"), self.at("run/file"), self.at("method/file"), "/etc/hostname"],
             },
@@ -109,6 +111,21 @@ impl Targets {
             let text = fs::read_to_string(self.at(&format!("{name}/file"))).unwrap();
             assert_eq!(text, "answers", "{case}");
         }
+        assert_eq!(self.state_of_victim(), (0o666, true), "{case}");
+    }
+
+    /// Makes a file the worker's, where it has the user of its supervisor.
+    fn give_victim_to(&self, user: User) {
+        if user == User::Nobody {
+            let nobody = Some(65_534);
+            std::os::unix::fs::chown(self.at("method/file"), nobody, nobody).unwrap();
+        }
+    }
+
+    /// Who may do what with a file of the worker's user, and whether its time is of now.
+    fn state_of_victim(&self) -> (u32, bool) {
+        let found = fs::metadata(self.at("method/file")).unwrap();
+        (found.permissions().mode() & 0o7777, found.mtime() > 1)
     }
 }
 
@@ -222,6 +239,38 @@ fn rogue() {
             assert_eq!(guard(&line, "user")["state"], "unavailable", "{case}");
         }
         targets.assert_untouched(&case);
+    });
+}
+
+/// Where landlock is all there is, and the worker has the user of its supervisor, it may still not change what is that
+/// user's; and where even the filter is missing, nobody says that it may not.
+fn attributes() {
+    everywhere(|user, rung| {
+        let run = |mask: Value| {
+            let targets = Targets::new();
+            targets.give_victim_to(user);
+            let options = targets.options(&json!({ "mask": mask }));
+            let (line, told) = one(user, rung, "rogue", &options);
+            let _ = targets.path.accept();
+            let case = format!("{rung} as {user:?}, without {mask}: {line}\n{told:#}");
+            assert_eq!(line["outcome"], "completed", "{case}");
+            assert_eq!(guard(&line, "user")["state"], "unavailable", "{case}");
+            (line, targets, case)
+        };
+        let (line, targets, case) = run(json!(["mount namespace", "own user"]));
+        assert_eq!(guard(&line, "file_system")["by"], "landlock", "{case}");
+        targets.assert_untouched(&case);
+
+        let (line, targets, case) = run(json!(["mount namespace", "own user", "seccomp"]));
+        let file_system = guard(&line, "file_system");
+        assert_eq!(file_system["state"], "unavailable", "{case}");
+        let reason = file_system["reason"].as_str().unwrap();
+        assert!(
+            reason.starts_with("landlock keeps what files hold"),
+            "{case}"
+        );
+        // The truth, not only the words.
+        assert_eq!(targets.state_of_victim(), (0o604, false), "{case}");
     });
 }
 
@@ -398,12 +447,18 @@ fn polled(user: User, rung: Rung, limit: u64, mask: bool) {
         json!([])
     };
     let options = json!({ "scratch": limit, "mask": masked });
-    let (lines, _, _) = drive_with(user, rung, 20_000, 0, &["fill-slowly"], &options);
+    for worker in ["fill-slowly", "fill-unlisted"] {
+        polled_once(user, rung, limit, &options, worker);
+    }
+}
+
+fn polled_once(user: User, rung: Rung, limit: u64, options: &Value, worker: &str) {
+    let (lines, _, _) = drive_with(user, rung, 20_000, 0, &[worker], options);
     let line = &lines[0];
-    let case = format!("{rung} as {user:?}: {line}");
+    let case = format!("{rung} as {user:?}: {worker}: {line}");
     assert_eq!(
         guard(line, "disk")["by"],
-        "polling, and RLIMIT_FSIZE for each file",
+        "polling (deleted files that are open are not seen), and RLIMIT_FSIZE for each file",
         "{case}"
     );
     let outcome = line["outcome"].as_str().unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -56,6 +57,27 @@ pub(crate) fn attack() {
             &format!("change {file}"),
             io(fs::OpenOptions::new().append(true).open(file)),
         );
+    }
+    // What is done to a file without writing to it.
+    for file in targets["victims"].as_array().into_iter().flatten() {
+        let file = Path::new(file.as_str().unwrap());
+        let ago = nix::sys::time::TimeSpec::new(1, 0);
+        let follow = nix::sys::stat::UtimensatFlags::FollowSymlink;
+        tell(
+            "mode",
+            io(fs::set_permissions(file, fs::Permissions::from_mode(0o604))),
+        );
+        tell(
+            "times",
+            unix(nix::sys::stat::utimensat(
+                nix::fcntl::AT_FDCWD,
+                file,
+                &ago,
+                &ago,
+                follow,
+            )),
+        );
+        tell("truncate", unix(nix::unistd::truncate(file, 0)));
     }
     tell("scratch", io(fs::write("own", "x")));
     tell(

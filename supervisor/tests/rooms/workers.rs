@@ -1,7 +1,7 @@
 //! The workers of these tests: one that behaves, and many that do not. Each is this test binary, started again.
 
 use std::io::{BufRead, Write, stdin, stdout};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -207,7 +207,15 @@ pub(crate) fn main(name: &str) {
             crate::rogue::fill(false);
             std::process::exit(1);
         }
-        "fill-slowly" => {
+        "fill-slowly" | "fill-unlisted" => {
+            if name == "fill-unlisted" {
+                // Its owner may write in it, and nobody may list it.
+                std::fs::DirBuilder::new()
+                    .mode(0o300)
+                    .create("hidden")
+                    .unwrap();
+                std::env::set_current_dir("hidden").unwrap();
+            }
             for number in 0..200 {
                 std::fs::write(format!("slow-{number}"), vec![1; 256 << 10]).unwrap();
                 sleep(Duration::from_millis(20));
