@@ -171,6 +171,11 @@ try {
   });
   await desk.accessible();
   await dark.accessible();
+  const file = await desk.page.locator('#files a[href*="scores"]').first().getAttribute("href");
+  const scores = await desk.page.request.get(base + file);
+  assert.equal(scores.status(), 200, file);
+  assert.equal(scores.headers()["content-type"], "text/plain; charset=utf-8");
+  assert.equal(scores.headers()["x-content-type-options"], "nosniff");
   assert.equal(await desk.page.locator("svg.timeline .bar").count(), 3);
   await all(async (reader) => {
     await reader.page.getByRole("link", { name: "Rankings and results" }).click();

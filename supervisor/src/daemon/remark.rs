@@ -5,7 +5,7 @@ use crate::render::seconds;
 use crate::rundir::ancestry::Reason;
 use crate::rundir::state::{self, Attempt};
 use proctor_protocol::bundle::other_load;
-use proctor_protocol::canonical::Value;
+use proctor_protocol::canonical::{Object, Value};
 
 /// The most pauses that are listed.
 const PAUSES: usize = 50;
@@ -106,7 +106,7 @@ pub fn pauses(attempt: &Attempt) -> Vec<PauseView> {
 pub fn add_missing(attempts: &[Attempt], missing: &mut Vec<String>) {
     let terminal = state::counting(attempts).and_then(|attempt| attempt.terminal.as_ref());
     let guards = terminal.and_then(|terminal| terminal.isolation.get("guards")?.as_object());
-    for (name, guard) in guards.into_iter().flat_map(|guards| guards.iter()) {
+    for (name, guard) in guards.into_iter().flat_map(Object::iter) {
         if guard.get("state").and_then(Value::as_str) == Some("unavailable") {
             let reason = guard
                 .get("reason")

@@ -331,6 +331,7 @@ fn addresses_that_lead_nowhere_are_answered_with_a_page() {
     for path in [
         "/?still",
         "/?part=x&before=y",
+        "/?still=%FF&part=1&part=2",
         "/runs",
         "/runs?before=0",
         "/login",

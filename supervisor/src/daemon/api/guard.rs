@@ -114,6 +114,21 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
+/// Refuses on the Unix socket what a page of somebody else makes a browser send, which comes in there through `ssh -L`: a page
+/// whose name was made to lead here has that name, with its dots, in the Host header.
+fn check_name(request: &Request) -> Result<(), ApiError> {
+    let host = text(request.headers(), header::HOST).unwrap_or_default();
+    let port = host
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    if host.contains('.') && !host_is_ours(host, port.unwrap_or(80)) {
+        return Err(ApiError::Forbidden(
+            "the Host header must name this machine, as localhost does".into(),
+        ));
+    }
+    Ok(())
+}
+
 /// Refuses requests that a page of somebody else makes a browser send.
 fn check_origin(request: &Request, port: u16) -> Result<(), ApiError> {
     let headers = request.headers();
@@ -196,6 +211,33 @@ fn harden(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_with_a_name_of_its_own_does_not_pass_the_unix_socket() {
+        let named = |host: &str| {
+            let request = Request::builder().header(header::HOST, host);
+            check_name(&request.body(Body::empty()).unwrap()).is_ok()
+        };
+        for good in [
+            "proctor",
+            "localhost",
+            "localhost:8080",
+            "127.0.0.1:8080",
+            "127.0.0.1",
+            "[::1]:8080",
+            "",
+        ] {
+            assert!(named(good), "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example:8080",
+            "10.0.0.1:8080",
+        ] {
+            assert!(!named(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn a_rate_allows_twice_as_many_at_once_and_fills_again() {

@@ -188,12 +188,12 @@ fn short(digest: &str) -> String {
     brief(&digest.chars().take(12).collect::<String>())
 }
 
-/// A path below an address, each of its parts escaped.
-fn address(path: &str) -> String {
+/// Any text as one part of an address.
+fn address(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"._-/".contains(&byte) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
             out.push(char::from(byte));
         } else {
             // Writing to a String cannot fail.

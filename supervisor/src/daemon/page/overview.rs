@@ -97,33 +97,24 @@ fn link(run: &RunSummary) -> Markup {
     html! { a href=(format!("/runs/{}", run.id)) { "Run " (run.id) ": " (name(&run.benchmark_id)) } }
 }
 
-/// Where a run is: of one that runs, how many methods came out how; of the others, their sentence.
+/// Where a run is, in its sentence, less its name, which stands beside it.
 pub(super) fn state(run: &RunSummary) -> Markup {
-    match run.state {
-        RunState::Running => html! { (tally(run)) "." },
-        RunState::Queued | RunState::Ended => {
-            // Its name stands beside it.
-            let name = format!("{}: ", run.benchmark_id);
-            sentence(&run.sentence.replacen(&name, "", 1))
-        }
-    }
+    let name = format!("{}: ", run.benchmark_id);
+    sentence(&run.sentence.replacen(&name, "", 1))
 }
 
-/// How many methods came out how.
-fn tally(run: &RunSummary) -> String {
+/// What the sentence of a run that goes on does not tell of its methods; nothing when there is nothing to tell.
+pub(super) fn tally(run: &RunSummary) -> Option<String> {
     let methods = run.methods;
-    let mut parts = vec![format!(
-        "{} of {} ended",
-        methods.ended,
-        count(methods.total, "method")
-    )];
+    let mut parts = Vec::new();
+    if methods.running > 0 {
+        parts.push(format!("{} running", count(methods.running, "method")));
+    }
     if methods.failed > 0 {
         parts.push(format!("{} without a full result", methods.failed));
     }
-    if methods.running > 0 {
-        parts.push(format!("{} running", methods.running));
-    }
-    parts.join(", ")
+    let goes_on = run.state == RunState::Running && !parts.is_empty();
+    goes_on.then(|| parts.join(", "))
 }
 
 fn running(run: &RunSummary, now_utc: &str) -> Markup {
@@ -138,7 +129,8 @@ fn running(run: &RunSummary, now_utc: &str) -> Markup {
             (progress(run))
             p { (state(run)) }
             p.note {
-                "Priority " (run.priority)
+                @if let Some(tally) = tally(run) { (tally) " · " }
+                "priority " (run.priority)
                 @if run.exclusive { " · alone on the machine" }
                 @if let Some(started) = &run.started_utc { " · since " (time(started)) }
                 @if let Some(seconds) = seconds.filter(|seconds| *seconds >= 0.0) { ", for " (clock(seconds)) }

@@ -12,7 +12,7 @@ use crate::daemon::metrics;
 use crate::daemon::view::{RunState, RunView};
 use crate::run::host;
 use axum::Router;
-use axum::extract::rejection::FormRejection;
+use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Extension, Form, Query, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -62,7 +62,14 @@ struct Wish {
     method: Option<String>,
 }
 
+/// What came with the address.
+type Asked = Result<Query<Wish>, QueryRejection>;
+
 impl Wish {
+    fn of(asked: Asked) -> Self {
+        asked.map(|Query(wish)| wish).unwrap_or_default()
+    }
+
     fn keep<'a>(&self, otherwise: Keep<'a>) -> Keep<'a> {
         match self.still {
             Some(_) => Keep::Still,
@@ -111,12 +118,13 @@ impl IntoResponse for Problem {
     }
 }
 
-async fn overview(State(api): State<Api>, Query(wish): Query<Wish>) -> Html<String> {
-    let keep = wish.keep(Keep::Live("/v1/events"));
+async fn overview(State(api): State<Api>, asked: Asked) -> Html<String> {
+    let keep = Wish::of(asked).keep(Keep::Live("/v1/events"));
     Html(overview_page(&api.queue_view(), &host::now_utc(), keep))
 }
 
-async fn list(State(api): State<Api>, Query(wish): Query<Wish>) -> Result<Html<String>, Problem> {
+async fn list(State(api): State<Api>, asked: Asked) -> Result<Html<String>, Problem> {
+    let wish = Wish::of(asked);
     let before = wish.before.as_deref().and_then(|text| text.parse().ok());
     let page = api.runs(None, before, RUNS).await?;
     let keep = wish.keep(Keep::Slow);
@@ -134,8 +142,9 @@ async fn found(api: &Api, id: &str) -> Result<RunView, Problem> {
 async fn run(
     State(api): State<Api>,
     Segments(id): Segments<String>,
-    Query(wish): Query<Wish>,
+    asked: Asked,
 ) -> Result<Html<String>, Problem> {
+    let wish = Wish::of(asked);
     let run = found(&api, &id).await?;
     let events = format!("/v1/runs/{}/events", run.summary.id);
     let keep = match run.summary.state {
@@ -156,8 +165,9 @@ async fn ask(
     State(api): State<Api>,
     Extension(door): Extension<Door>,
     Segments(id): Segments<String>,
-    Query(wish): Query<Wish>,
+    asked: Asked,
 ) -> Result<Html<String>, Problem> {
+    let wish = Wish::of(asked);
     let run = found(&api, &id).await?;
     let method = wish.method.as_deref();
     let method = run

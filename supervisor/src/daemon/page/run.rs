@@ -48,6 +48,7 @@ pub fn run_page(run: &RunView, part: usize, moment: Moment<'_>, keep: Keep<'_>) 
                 h2 id="state" { "State" }
                 p.lead { (overview::state(summary)) }
                 (overview::progress(summary))
+                @if let Some(tally) = overview::tally(summary) { p.note { (tally) } }
                 (facts(run))
                 @if let Some(cancel) = &cancel { p { a href=(cancel) { "Cancel this run ..." } } }
             }
