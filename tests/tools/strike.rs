@@ -61,7 +61,7 @@ mod traced {
     use std::time::Duration;
 
     /// How long the program may take.
-    const BOUND: Duration = Duration::from_secs(60);
+    const BOUND: Duration = Duration::from_mins(1);
 
     #[derive(Clone, Copy, PartialEq)]
     pub(super) enum Fault {
@@ -78,6 +78,10 @@ mod traced {
         Refused(i32),
     }
 
+    #[expect(
+        clippy::zombie_processes,
+        reason = "`follow` waits for it, thread by thread"
+    )]
     pub(super) fn run(
         folder: &Path,
         log: &Path,

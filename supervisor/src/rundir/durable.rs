@@ -30,9 +30,7 @@ impl DiskError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
         )
     }
-}
 
-impl DiskError {
     /// What people can do about it, to be put behind what happened; empty where nobody knows better than the system.
     pub fn advice(&self) -> &'static str {
         match self.source.kind() {
@@ -86,7 +84,11 @@ pub fn settle(path: &Path) -> DiskResult<()> {
         if kind.is_dir() {
             settle(&inner)?;
         } else if kind.is_file() {
-            disk::sync_file(&inner).at("sync", &inner)?;
+            match disk::sync_file(&inner) {
+                // Gone meanwhile, so nothing is built on it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                synced => synced.at("sync", &inner)?,
+            }
         }
     }
     sync_dir(path)
