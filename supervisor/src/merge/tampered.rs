@@ -436,14 +436,14 @@ fn a_method_with_several_attempts_has_all_its_evidence() {
 
 #[test]
 fn what_an_attempt_inherited_is_held_to_the_attempt_it_names() {
-    let second = |bundle: &Bundle| {
-        let id = &bundle.run.plan.methods[0].id;
-        format!("evidence/attempts/{id}/0002.local.r0.json")
-    };
     fn inherited(record: &mut Value) -> &mut Value {
         let started = member(record, "started");
         item(member(member(started, "ancestry"), "inherited"), 1)
     }
+    let second = |bundle: &Bundle| {
+        let id = &bundle.run.plan.methods[0].id;
+        format!("evidence/attempts/{id}/0002.local.r0.json")
+    };
     let cases: [(&str, Value); 4] = [
         ("elapsed_seconds", 0.25.into()),
         ("scores_sha256", "ab".repeat(32).into()),

@@ -104,23 +104,23 @@ pub(super) fn allow_using(ruleset: RawFd, directory: BorrowedFd<'_>) -> io::Resu
         access: u64,
         directory: c_int,
     }
-    let add = |access: u64| {
-        let rule = Rule {
-            access,
-            directory: directory.as_raw_fd(),
-        };
-        // SAFETY: the rule is laid out as the kernel has it.
-        check_long(unsafe {
-            libc::syscall(
-                libc::SYS_landlock_add_rule,
-                ruleset,
-                PATH_BENEATH,
-                &raw const rule,
-                0,
-            )
-        })
+    let rule = Rule {
+        access: WRITE_FILE | READ_FILE | READ_DIRECTORY | TRUNCATE,
+        directory: directory.as_raw_fd(),
     };
-    let access = WRITE_FILE | READ_FILE | READ_DIRECTORY;
-    // Kernels before 6.2 do not know truncation, and then do not forbid it.
-    add(access | TRUNCATE).or_else(|_| add(access)).map(drop)
+    // SAFETY: the rule is laid out as the kernel has it.
+    let added = check_long(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            ruleset,
+            PATH_BENEATH,
+            &raw const rule,
+            0,
+        )
+    });
+    match added {
+        // Rules about TCP alone forbid no files, and take none.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        added => added.map(drop),
+    }
 }

@@ -147,11 +147,8 @@ impl Desk {
         cores: u32,
         live: &'a Live,
     ) -> Result<MethodExam<'a>, DiskError> {
-        let (protocol, loaded) = (&session.plan.protocol, &session.loaded);
         let lease = self.lease.clone();
-        MethodExam::new(
-            protocol, loaded, method, asked, cores, live, &self.dir, lease,
-        )
+        MethodExam::new(session, method, asked, cores, live, &self.dir, lease)
     }
 
     /// Ends the attempt as its worker did.

@@ -1,6 +1,7 @@
 //! The questions of one attempt, and the desk where its answers become durable.
 
 use super::live::Live;
+use super::session::Session;
 use crate::attempt::{Exam, Progress};
 use crate::rundir::durable::{Appender, DiskResult};
 use crate::rundir::record::{Answer, Checkpoint, Part, Role};
@@ -34,8 +35,7 @@ impl<'a> MethodExam<'a> {
     /// # Errors
     /// The log of checkpoints cannot be made, or there is one already.
     pub fn new(
-        protocol: &'a Protocol,
-        loaded: &'a [LoadedEntry],
+        session: &'a Session,
         method: &'a Method,
         parts: &'a [Part],
         cores: u32,
@@ -44,8 +44,8 @@ impl<'a> MethodExam<'a> {
         lease: Lease,
     ) -> DiskResult<Self> {
         Ok(Self {
-            protocol,
-            loaded,
+            protocol: &session.plan.protocol,
+            loaded: &session.loaded,
             method,
             parts,
             cores,

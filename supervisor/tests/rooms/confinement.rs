@@ -18,6 +18,7 @@ use crate::rogue::NOT_INSTALLED;
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_rogue_reaches_nothing_outside", rogue),
     ("what_a_file_is_stays_as_it_is", attributes),
+    ("a_network_is_closed_where_files_are_not", network_alone),
     ("masked_means_fall_back_and_say_so", masked),
     ("memory_ends_by_the_kernels_count", memory),
     ("processes_are_limited", processes),
@@ -271,6 +272,19 @@ fn attributes() {
         );
         // The truth, not only the words.
         assert_eq!(targets.state_of_victim(), (0o604, false), "{case}");
+    });
+}
+
+/// The rules of landlock are then about TCP and nothing else.
+fn network_alone() {
+    everywhere(|user, rung| {
+        let masked = ["mount namespace", "network namespace"];
+        let options = json!({ "mask": masked, "no_files": true });
+        let (line, _) = one(user, rung, "good", &options);
+        let case = format!("{rung} as {user:?}: {line}");
+        assert_eq!(line["outcome"], "completed", "{case}");
+        assert_eq!(guard(&line, "file_system")["state"], "off", "{case}");
+        assert_eq!(guard(&line, "network")["state"], "enforced", "{case}");
     });
 }
 

@@ -43,6 +43,7 @@ fn apply(options: &Value, spec: &mut RoomSpec) {
             output_bytes: None,
         };
     }
+    spec.confinement.file_system &= options["no_files"] != true;
     let number = |name: &str| options[name].as_u64();
     let limits = &mut spec.limits;
     limits.memory_bytes = number("memory").or(limits.memory_bytes);

@@ -130,7 +130,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.document(&Method::GET, path, Bytes::new())
+        self.document(&Method::GET, path, &Bytes::new())
     }
 
     /// Sends a document and reads the answer.
@@ -143,16 +143,16 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).map_err(io::Error::other)?;
-        self.document(&Method::POST, path, body.into())
+        self.document(&Method::POST, path, &body.into())
     }
 
     fn document<T: DeserializeOwned>(
         &self,
         method: &Method,
         path: &str,
-        body: Bytes,
+        body: &Bytes,
     ) -> Result<T, ClientError> {
-        let answer = self.ask(method, path, &body)?;
+        let answer = self.ask(method, path, body)?;
         let bytes = self.runtime.block_on(self.whole(answer))?;
         serde_json::from_slice(&bytes).map_err(|error| self.strange(error.to_string()))
     }

@@ -97,7 +97,7 @@ fn checkpoint(part: Part, at: usize, failed: bool) -> Checkpoint {
     }
 }
 
-fn terminal(outcome: Outcome, wall_seconds: f64) -> Terminal {
+fn terminal(outcome: &Outcome, wall_seconds: f64) -> Terminal {
     let value = object! {
         "schema" => "proctor.attempt-terminal/1",
         "outcome" => outcome.to_value(),
@@ -188,7 +188,7 @@ fn played(number: u32, assignment: &Assignment, end: End) -> (Attempt, Option<f6
         }),
         checkpoints,
         torn_tail: false,
-        terminal: outcome.map(|outcome| terminal(outcome, wall)),
+        terminal: outcome.map(|outcome| terminal(&outcome, wall)),
     };
     (attempt, seen)
 }
