@@ -224,10 +224,10 @@ fn sleeper() {
 }
 
 /// Starts so many processes that sleep, and sleeps as well.
+#[expect(clippy::zombie_processes, reason = "they live as long as the room")]
 fn tree() {
     for _ in 0..TREE {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        // They live as long as the room.
         let _ = child.arg(SLEEPER).stdout(Stdio::null()).spawn().unwrap();
     }
     println!("grown");

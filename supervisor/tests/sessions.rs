@@ -1,6 +1,6 @@
 //! Sessions as a library: created runs wait, several go on in one process, methods are cancelled one by one.
 
-#![allow(clippy::print_stderr)] // A test that skips says so.
+#![allow(clippy::print_stderr, clippy::unwrap_used)] // A test that skips says so.
 
 use proctor_protocol::outcome::Outcome;
 use proctor_supervisor::room::use_stage_program;
@@ -206,7 +206,7 @@ fn core_sets_of_another_size_are_refused_before_anything_is_written() {
         return;
     };
     let session = Session::open(&place.path("run"), HOW).unwrap();
-    let wrong = vec![vec![0; plan.cores_each() + 1]];
+    let wrong = [vec![0; plan.cores_each() + 1]];
     for cores in [&wrong[..], &[]] {
         let error = session.conduct(cores, &Stop::new(), &mut ()).unwrap_err();
         assert_eq!(error.exit().code(), 2);

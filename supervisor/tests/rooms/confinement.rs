@@ -481,7 +481,7 @@ fn polled_once(user: User, rung: Rung, limit: u64, options: &Value, worker: &str
         .and_then(|rest| rest.strip_suffix(" bytes in the scratch directory, seen by polling)"))
         .and_then(|number| number.parse::<u64>().ok())
         .unwrap_or_else(|| panic!("{case}"));
-    assert!((limit..=200 * 256 << 10).contains(&found), "{case}");
+    assert!((limit..=200 * (256 << 10)).contains(&found), "{case}");
 }
 
 fn output() {

@@ -1,5 +1,10 @@
 //! End-to-end tests: they run the real programs and look at what comes out, never at the code.
 #![allow(unreachable_pub, reason = "a test program has no outside")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says what it skips, counted, or was seeded with"
+)]
 
 mod support;
 

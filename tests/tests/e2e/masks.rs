@@ -112,7 +112,7 @@ fn what_a_kernel_refuses_is_replaced_or_missing_and_the_bundle_says_so() {
     let has = |rung: &&str| here[*rung]["state"] == "enforced";
     for case in CASES {
         let bench = Bench::fixtures(20.0);
-        let rung = case.rungs.iter().copied().find(|rung| has(&rung));
+        let rung = case.rungs.iter().copied().find(has);
         let Some(rung) = rung else {
             let test = "masks::what_a_kernel_refuses_is_replaced_or_missing_and_the_bundle_says_so";
             skip(test, &format!("no rung is left without {:?}", case.refused));

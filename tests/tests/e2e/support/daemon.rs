@@ -149,7 +149,7 @@ impl<'a> Daemon<'a> {
     /// Waits for its end; the exit code.
     pub fn wait(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("it runs");
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while Instant::now() < deadline {
             if let Some(status) = child.try_wait().expect("it can be waited for") {
                 return status.code();
@@ -157,6 +157,7 @@ impl<'a> Daemon<'a> {
             std::thread::sleep(Duration::from_millis(20));
         }
         let _ = child.kill();
+        let _ = child.wait();
         panic!("the daemon does not stop:\n{}", self.log());
     }
 
