@@ -336,7 +336,7 @@ pub struct Resume {
     /// the best, and the bundle shows them all.
     #[arg(long)]
     pub retry_failed: bool,
-    /// Set a method aside as unresolved when so many attempts in a row came to nothing through no fault of its own.
+    /// Set a method aside as unresolved when so many attempts in a row failed on our side without a new checkpoint.
     #[arg(long, default_value_t = RETRIES, value_name = "N", value_parser = jobs)]
     pub retries: u32,
     /// Run this command when the run is over, with the result in one line and the bundle's path as its last arguments.

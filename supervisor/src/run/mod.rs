@@ -9,6 +9,7 @@
 //! session.publish()          the bundle of what the records say
 //! ```
 
+mod alive;
 pub mod attempt;
 mod conduct;
 pub mod exam;
@@ -19,6 +20,7 @@ pub mod live;
 pub mod observe;
 pub mod official;
 pub mod on_finish;
+mod owed;
 pub mod preflight;
 mod publication;
 pub mod scratch;

@@ -1,13 +1,15 @@
 //! A session: one process driving a run, from what the records say to where nothing of it runs any more. The first session
 //! of a run and every later one are the same thing; the first finds no attempts.
 
+use super::alive::{in_use, refuse_if_alive};
 use super::attempt::Desk;
 use super::conduct::{Summary, conduct};
 use super::observe::{Entry, Observer};
+use super::owed::owed;
 use super::preflight::{self, Prepared};
 use super::publication::Publication;
 use super::stop::Stop;
-use super::work::{Assignment, How, assign};
+use super::work::{Assignment, How};
 use super::{host, scratch, unchanged};
 use crate::error::Error;
 use crate::merge::{Merged, merge_run};
@@ -15,21 +17,14 @@ use crate::render::{brief, plain};
 use crate::room::Rung;
 use crate::rundir::durable::DiskResult;
 use crate::rundir::plan::{self, Plan, datasets, parts};
-use crate::rundir::record::{Answer, Part, Role};
-use crate::rundir::scores::read_scores;
-use crate::rundir::session::{Liveness, Mode, Request, Session as Record};
-use crate::rundir::state::{self, Attempt, Heartbeat};
-use crate::rundir::{Ancestry, Inherited, RunDir, Supervisor};
+use crate::rundir::record::{Part, Role};
+use crate::rundir::session::{Mode, Request};
+use crate::rundir::{Ancestry, RunDir, Supervisor};
 use crate::schedule::core_sets;
 use proctor_protocol::dataset::Dataset;
 use proctor_protocol::frozen::LoadedEntry;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// A session whose process cannot be seen must have given no sign of life for so long before it counts as lost. It gives
-/// one every two seconds.
-const SILENCE: Duration = Duration::from_secs(20);
 
 /// One process driving a run. Nothing is written before it is conducted.
 #[derive(Debug)]
@@ -83,11 +78,13 @@ impl Session {
         let plan = Plan::read(&run)?;
         // The number is taken before anything else is read: whoever goes on meanwhile takes it first.
         let sessions = run.sessions()?;
-        let number = sessions.last().map_or(1, |last| last.number + 1);
+        let newest = sessions.last().map_or(0, |last| last.number);
         if let Some(last) = sessions.last() {
             refuse_if_alive(&run, last)?;
         }
-        let assignments = Self::owed(&run, &plan, how)?;
+        let owed = owed(&run, &plan, how)?;
+        let number = after(&run, newest.max(owed.newest))?;
+        let assignments = owed.assignments;
         let mode = if sessions.is_empty() {
             Mode::Run
         } else {
@@ -108,25 +105,6 @@ impl Session {
             how,
             assignments,
         })
-    }
-
-    /// What the records say is to be done for each method of the plan.
-    fn owed(run: &RunDir, plan: &Plan, how: How) -> Result<Vec<Option<Assignment>>, Error> {
-        let mut assignments = Vec::with_capacity(plan.methods.len());
-        for method in &plan.methods {
-            let asked = parts(&plan.protocol, method);
-            assignments.push(if asked.is_empty() {
-                None
-            } else {
-                let attempts = proven(state::attempts(run, &method.id)?, run, &method.id);
-                let seen = state::counting(&attempts)
-                    .and_then(|newest| Heartbeat::read(&newest.dir))
-                    .map(|beat| beat.elapsed_seconds);
-                let budget = plan.policy.budget_seconds;
-                assign(&asked, &attempts, seen, budget, how)
-            });
-        }
-        Ok(assignments)
     }
 
     /// Refuses to go on with anything else than what was planned, or on a machine that gives less. The rung to use.
@@ -379,9 +357,10 @@ impl Session {
     ) -> Result<Self, (Error, Vec<LoadedEntry>)> {
         let read = || -> Result<_, Error> {
             let plan = Plan::read(&run)?;
-            let number = run.sessions()?.last().map_or(1, |last| last.number + 1);
-            let assignments = Self::owed(&run, &plan, how)?;
-            Ok((plan, number, assignments))
+            let newest = run.sessions()?.last().map_or(0, |last| last.number);
+            let owed = owed(&run, &plan, how)?;
+            let number = after(&run, newest.max(owed.newest))?;
+            Ok((plan, number, owed.assignments))
         };
         match read() {
             Ok((plan, number, assignments)) => Ok(Self {
@@ -406,6 +385,16 @@ impl Session {
     }
 }
 
+/// The number of the session after this one.
+fn after(run: &RunDir, newest: u32) -> Result<u32, Error> {
+    newest.checked_add(1).ok_or_else(|| {
+        Error::input(format!(
+            "{}: no session can come after number {newest}",
+            brief(&run.root().display().to_string())
+        ))
+    })
+}
+
 /// A session that goes on, until this is dropped: also when something breaks down in between.
 struct Claimed<'a>(&'a Session);
 
@@ -426,73 +415,4 @@ impl Drop for Claimed<'_> {
         // Nobody is left to tell of an error.
         let _ = self.write();
     }
-}
-
-/// Refuses to go on while somebody else does.
-fn refuse_if_alive(run: &RunDir, last: &Record) -> Result<(), Error> {
-    match last.liveness(&host::machine().host, &host::boot_id()) {
-        Liveness::Over { .. } => Ok(()),
-        Liveness::Alive => Err(in_use(run, Some(last))),
-        Liveness::Hidden => {
-            if gives_a_sign(last, SILENCE) {
-                Err(in_use(run, Some(last)))
-            } else {
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Whether a session gives a sign of life within so long.
-fn gives_a_sign(session: &Record, within: Duration) -> bool {
-    let before = session.beat();
-    let until = Instant::now() + within;
-    while Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(250));
-        if session.beat() != before {
-            return true;
-        }
-    }
-    false
-}
-
-fn in_use(run: &RunDir, by: Option<&Record>) -> Error {
-    let who = by.map_or_else(String::new, |by| {
-        format!(
-            " (process {} on {}, since {})",
-            by.supervisor.pid,
-            brief(&by.host),
-            by.created_utc
-        )
-    });
-    Error::input(format!(
-        "nothing was started: {} is being run by somebody else{who}; wait until that ends, or end that process",
-        brief(&run.root().display().to_string())
-    ))
-}
-
-/// Attempts without the answers that cannot be relied on: those whose score file is not the one they promise.
-fn proven(mut attempts: Vec<Attempt>, run: &RunDir, method_id: &str) -> Vec<Attempt> {
-    // Only the newest is ever gone on from.
-    let newest = attempts.iter_mut().rev().find(|one| one.started.is_some());
-    if let Some(newest) = newest {
-        let stands = |dir: &Path, part: Part, answer: &Answer| match answer {
-            Answer::Failed { .. } => true,
-            Answer::Scored { items, sha256 } => {
-                read_scores(&dir.join(part.score_file()), *items, sha256).is_ok()
-            }
-        };
-        let dir = newest.dir.clone();
-        newest
-            .checkpoints
-            .retain(|one| stands(&dir, one.part, &one.answer));
-        let kept = |one: &Inherited| {
-            let dir = run.attempt_dir(method_id, &one.from);
-            stands(&dir, one.checkpoint.part, &one.checkpoint.answer)
-        };
-        if let Some(started) = &mut newest.started {
-            started.ancestry.inherited.retain(kept);
-        }
-    }
-    attempts
 }

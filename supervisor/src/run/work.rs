@@ -8,9 +8,12 @@ use crate::rundir::session::Mode;
 use crate::rundir::state::{Attempt, counting};
 use proctor_protocol::outcome::Outcome;
 
-/// So many attempts in a row may end through no fault of the method, and without a new checkpoint, before it is set aside
+/// So many attempts in a row may fail on our side, and without a new checkpoint, before the method is set aside
 /// (specs/distributed.md section 5).
 pub const RETRIES: u32 = 3;
+/// So many supervisors in a row may be lost over a method, without a new checkpoint, before it is set aside. Who is killed or
+/// loses power says nothing of the method; a method that takes its machine down every time must not be tried for ever.
+const LOST: u32 = 10;
 
 /// How methods that have attempts already are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct How {
     pub mode: Mode,
     /// Whether methods that failed by their own fault, or were set aside, get one more attempt.
     pub retry_failed: bool,
-    /// See [`RETRIES`].
+    /// See [`RETRIES`], which it is unless somebody says otherwise.
     pub retries: u32,
 }
 
@@ -65,7 +68,8 @@ pub fn assign(
         (false, Mode::Restart) => Reason::Restart,
         (false, _) => Reason::Continue,
     };
-    let set_aside = !failed && fruitless(attempts) >= how.retries;
+    let (lost, failures) = fruitless(attempts);
+    let set_aside = !failed && (lost >= LOST || failures >= how.retries);
     let mut assignment = if how.mode == Mode::Restart && !set_aside {
         anew(parts, newest, last_seen, reason)
     } else {
@@ -189,19 +193,21 @@ fn seen(newest: &Attempt, last_seen: Option<f64>) -> Option<f64> {
     terminal.map_or(last_seen, |terminal| Some(terminal.wall_seconds))
 }
 
-/// How many attempts in a row, the newest ones, ended through no fault of the method and without a checkpoint of their own.
-/// Those that somebody stopped do not count.
-fn fruitless(attempts: &[Attempt]) -> u32 {
-    let mut count = 0;
+/// Of the newest attempts in a row that came to nothing through no fault of the method, without a checkpoint of their own: how
+/// many were cut off, and how many failed on our side. Those that somebody stopped do not count.
+fn fruitless(attempts: &[Attempt]) -> (u32, u32) {
+    let (mut lost, mut failures) = (0, 0);
     let started = attempts.iter().rev().filter(|one| one.started.is_some());
     for attempt in started {
+        let none = attempt.checkpoints.is_empty();
         match attempt.terminal.as_ref().map(|terminal| &terminal.outcome) {
             Some(Outcome::Interrupted | Outcome::Cancelled) => {}
-            None | Some(Outcome::Infrastructure(_)) if attempt.checkpoints.is_empty() => count += 1,
+            None if none => lost += 1,
+            Some(Outcome::Infrastructure(_)) if none => failures += 1,
             _ => break,
         }
     }
-    count
+    (lost, failures)
 }
 
 #[cfg(test)]

@@ -171,7 +171,9 @@ impl RunDir {
     /// The lease of session `number`.
     pub fn lease(&self, number: u32) -> Lease {
         Lease {
-            next: self.session_dir(number + 1).join("request.json"),
+            next: self
+                .session_dir(number.saturating_add(1))
+                .join("request.json"),
         }
     }
 
@@ -232,8 +234,7 @@ impl RunDir {
         };
         let mut sessions = Vec::new();
         for (name, _) in entries {
-            let number = name.to_str().filter(|name| name.len() >= 4);
-            let Some(number) = number.and_then(|name| name.parse().ok()) else {
+            let Some(number) = name.to_str().and_then(parse_number) else {
                 continue;
             };
             sessions.extend(read_session(number, folder.join(name))?);
@@ -241,6 +242,14 @@ impl RunDir {
         sessions.sort_by_key(|session| session.number);
         Ok(sessions)
     }
+}
+
+/// The number a folder is named after; `None` when it is none of ours.
+fn parse_number(name: &str) -> Option<u32> {
+    let plain = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let number = name.parse().ok().filter(|_| plain)?;
+    // `00001` would be the first session a second time.
+    (format!("{number:04}") == name).then_some(number)
 }
 
 fn read_session(number: u32, dir: PathBuf) -> Result<Option<Session>, RecordError> {
@@ -333,6 +342,19 @@ mod tests {
         std::fs::write(file, [0; 40]).unwrap();
         assert!(run.lease(1).is_lost() && !run.lease(2).is_lost());
         assert_eq!(run.sessions().unwrap()[1].number, 2);
+    }
+
+    #[test]
+    fn folders_of_other_names_are_nobodys() {
+        let names = ["0001", "9999", "10000", "4294967295"];
+        let numbers = names.map(parse_number);
+        assert_eq!(
+            numbers,
+            [Some(1), Some(9999), Some(10_000), Some(4_294_967_295)]
+        );
+        for name in ["1", "+001", "00001", "0001.bak", "4294967296", ""] {
+            assert_eq!(parse_number(name), None, "{name}");
+        }
     }
 
     #[test]

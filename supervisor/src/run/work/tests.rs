@@ -319,50 +319,50 @@ fn every_history_of_three_attempts_keeps_the_rules() {
     assert!(count > 5_000, "{count}");
 }
 
-#[test]
-fn attempts_that_come_to_nothing_are_bounded() {
+/// Plays these ends one after the other, demanding that each attempt runs a worker. What comes then.
+fn after(ends: &[End]) -> (Vec<Attempt>, Assignment) {
     let mut attempts = Vec::new();
     let mut next = assign(&parts(), &[], None, BUDGET, HOWS[0]).unwrap();
-    for number in 1..=3 {
-        assert_eq!(next.verdict, None, "{number}");
-        let (attempt, seen) = played(number, &next, End::Lost(0));
+    for (at, end) in ends.iter().enumerate() {
+        assert_eq!(next.verdict, None, "{at}");
+        let (attempt, seen) = played(at as u32 + 1, &next, *end);
         attempts.push(attempt);
         next = assign(&parts(), &attempts, seen, BUDGET, HOWS[0]).unwrap();
     }
-    assert_eq!(next.verdict, Some(Outcome::Unresolved));
-    let (attempt, _) = played(4, &next, End::Well);
-    attempts.push(attempt);
-    // It stays set aside until somebody asks.
-    assert_eq!(assign(&parts(), &attempts, None, BUDGET, HOWS[0]), None);
-    let next = assign(&parts(), &attempts, None, BUDGET, HOWS[1]).unwrap();
-    assert_eq!((next.verdict, next.ancestry.reason), (None, Reason::Retry));
+    (attempts, next)
+}
+
+#[test]
+fn attempts_that_come_to_nothing_are_bounded() {
+    for ends in [vec![End::Infrastructure(0); 3], vec![End::Lost(0); 10]] {
+        let (mut attempts, next) = after(&ends);
+        assert_eq!(next.verdict, Some(Outcome::Unresolved));
+        let (attempt, _) = played(ends.len() as u32 + 1, &next, End::Well);
+        attempts.push(attempt);
+        // It stays set aside until somebody asks.
+        assert_eq!(assign(&parts(), &attempts, None, BUDGET, HOWS[0]), None);
+        let next = assign(&parts(), &attempts, None, BUDGET, HOWS[1]).unwrap();
+        assert_eq!((next.verdict, next.ancestry.reason), (None, Reason::Retry));
+    }
 }
 
 #[test]
 fn an_attempt_that_got_somewhere_or_was_stopped_by_somebody_does_not_count_against_it() {
-    let mut attempts = Vec::new();
-    let mut next = assign(&parts(), &[], None, BUDGET, HOWS[0]).unwrap();
-    let ends = [
-        End::Lost(0),
-        End::Lost(0),
-        End::Lost(1),
+    let mut ends = vec![
         End::Infrastructure(0),
-        End::Interrupted(0),
+        End::Infrastructure(0),
+        End::Infrastructure(2),
+        End::Infrastructure(0),
         End::Lost(0),
+        End::Interrupted(0),
+        End::Infrastructure(0),
     ];
-    for (at, end) in ends.into_iter().enumerate() {
-        assert_eq!(next.verdict, None, "{at}");
-        let (attempt, seen) = played(at as u32 + 1, &next, end);
-        attempts.push(attempt);
-        next = assign(&parts(), &attempts, seen, BUDGET, HOWS[0]).unwrap();
-    }
-    assert_eq!(next.verdict, None);
-    let (attempt, seen) = played(7, &next, End::Lost(0));
-    attempts.push(attempt);
-    let next = assign(&parts(), &attempts, seen, BUDGET, HOWS[0]).unwrap();
+    assert_eq!(after(&ends).1.verdict, None);
+    ends.push(End::Infrastructure(0));
+    let next = after(&ends).1;
     assert_eq!(next.verdict, Some(Outcome::Unresolved));
     // What it had stays its own.
-    assert_eq!(next.ancestry.inherited.len(), 1);
+    assert_eq!(next.ancestry.inherited.len(), 2);
 }
 
 #[test]
