@@ -3,7 +3,7 @@
 
 usage: compare.py [--work DIRECTORY] [--proctor FILE] [--matheel FILE] [--only WORD] [--repeat N] [--small]
 
-Needs `cargo build --release` and scripts/matheel-venv; benches/README.md has the commands. Each step is run --repeat times by both
+Needs `cargo build --release` and scripts/python-venv; benches/README.md has the commands. Each step is run --repeat times by both
 sides in turn and the best of each counts. CPU is user plus system time of the command and everything it started, so it does not
 depend on what else the machine does or on how many cores were used; it is the figure to compare per core.
 """

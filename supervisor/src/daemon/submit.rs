@@ -29,10 +29,10 @@ pub const MOST_PRIORITY: i32 = 1000;
 #[serde(deny_unknown_fields)]
 pub struct Submission {
     /// The protocol file: an absolute path below a root of the daemon.
-    #[schema(value_type = String, max_length = 4096)]
+    #[schema(value_type = String, pattern = "^/", max_length = 4096)]
     pub protocol: PathBuf,
     /// The methods file: an absolute path below a root of the daemon.
-    #[schema(value_type = String, max_length = 4096)]
+    #[schema(value_type = String, pattern = "^/", max_length = 4096)]
     pub methods: PathBuf,
     /// Higher goes first.
     #[serde(default)]

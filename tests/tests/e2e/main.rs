@@ -11,6 +11,7 @@ mod support;
 mod blind;
 mod codes;
 mod daemon;
+mod daemon_fuzz;
 mod daemon_input;
 mod daemon_kills;
 mod documentation;

@@ -122,7 +122,7 @@ fn whole(bytes: &[u8]) -> usize {
 }
 
 /// A file of a bundle.
-#[utoipa::path(get, path = "/v1/runs/{id}/bundles/{number}/{path}", params(("id" = u64, Path, description = "Number of the run", minimum = 1), ("number" = String, Path, description = "Number of the bundle"), ("path" = String, Path, description = "Path of the file below the bundle; may hold `/`")), responses((status = 200, description = "The bytes of the file", content_type = "application/octet-stream", body = [u8]), Always))]
+#[utoipa::path(get, path = "/v1/runs/{id}/bundles/{number}/{path}", params(("id" = u64, Path, description = "Number of the run", minimum = 1), ("number" = String, Path, description = "Number of the bundle"), ("path" = String, Path, description = "Path of the file below the bundle; may hold `/`")), responses((status = 200, description = "The bytes of the file", content(([u8] = "application/octet-stream"), (Value = "application/json"), (String = "text/html"), (String = "text/plain"))), Always))]
 pub(super) async fn bundle_file(
     State(api): State<Api>,
     Segments((id, number, path)): Segments<(String, String, String)>,

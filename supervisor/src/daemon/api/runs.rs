@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+/// The greatest number that the description of the API has for a run.
+const MOST_ID: u64 = i64::MAX as u64;
 /// The most runs of a page.
 const PAGE: usize = 200;
 
@@ -63,6 +65,12 @@ pub(super) async fn list(
         return Err(ApiError::invalid(
             format!("query parameter limit: must be from 1 to {PAGE}"),
             "ask for the next page with `before`",
+        ));
+    }
+    if listing.before.is_some_and(|before| before > MOST_ID) {
+        return Err(ApiError::invalid(
+            format!("query parameter before: must be at most {MOST_ID}"),
+            "leave it out for the newest runs",
         ));
     }
     let page = api.runs(listing.state, listing.before, limit).await?;
