@@ -392,8 +392,8 @@ fn floods() {
         }
         assert_eq!(survivors, 0, "{worker}");
         let grown = peak(&lines).saturating_sub(peak(&quiet));
-        // The bound is 8 MiB for each; a line of a megabyte and its reading are part of it.
-        assert!(grown < 9 * 8 * 1024, "{worker}: {grown} KiB");
+        // The goal is 8 MiB, eight lines of a megabyte, which the benchmark looks at; some is left to the allocator.
+        assert!(grown < 12 * 1024, "{worker}: {grown} KiB");
         for log in &logs[..8] {
             assert!(log.len() <= (256 << 10) + 64, "{worker}: {}", log.len());
         }

@@ -408,6 +408,11 @@ fn over_tcp_only_the_token_counts() {
     }
     let headers = format!("Host: localhost:{port}\r\nAuthorization: Bearer {TOKEN}\r\n");
     ask("GET", "/v1/queue", &headers).is(200);
+    // Over `ssh -L` a browser reaches the Unix socket, where no token is asked for.
+    for (host, code) in [("evil.example:8080", 403), ("localhost:8080", 200)] {
+        let text = format!("GET /v1/queue HTTP/1.1\r\nConnection: close\r\nHost: {host}\r\n\r\n");
+        daemon.raw(text.as_bytes()).is(code);
+    }
     let body = "Content-Type: application/json\r\nContent-Length: 0\r\n";
     for foreign in [
         "Origin: http://evil.example\r\n",

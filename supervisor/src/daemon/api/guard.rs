@@ -87,9 +87,12 @@ async fn admit(api: &Api, request: Request) -> Result<Request, Refusal> {
     if !rate.take(Instant::now()) {
         return Err(ApiError::TooMany.into());
     }
-    if let Door::Tcp(port) = door {
-        check_origin(&request, port)?;
-        check_access(api, &request)?;
+    match door {
+        Door::Unix => check_name(&request)?,
+        Door::Tcp(port) => {
+            check_origin(&request, port)?;
+            check_access(api, &request)?;
+        }
     }
     let (parts, body) = request.into_parts();
     let announced = parts
