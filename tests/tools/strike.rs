@@ -90,10 +90,6 @@ mod traced {
         program: &[OsString],
     ) -> u8 {
         // It stops itself, so that nothing of it is missed.
-        #[expect(
-            clippy::zombie_processes,
-            reason = "its end is waited for as that of a tracee"
-        )]
         let child = Command::new("sh")
             .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
             .args(program)
