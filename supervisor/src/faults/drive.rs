@@ -145,7 +145,8 @@ impl Drive {
         let how = How {
             mode: Mode::Continue,
             retry_failed: false,
-            retries: RETRIES,
+            // A sweep kills as often in a row as it takes for a method to be set aside, which is another rule.
+            retries: RETRIES + 1,
         };
         let loaded = std::mem::take(&mut self.loaded);
         Session::of_records(RunDir::new(root), loaded, how).map_err(|(error, loaded)| {
