@@ -369,11 +369,20 @@ fn over_tcp_only_the_token_counts() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
     let file = file.to_str().expect("text").to_owned();
     let daemon = Daemon::start(&bench, &["--listen", "127.0.0.1:0", "--token-file", &file]);
-    let log = daemon.log();
+    // The Unix socket, which the start was waited for by, may be there before the line is written.
+    let end = Instant::now() + Duration::from_secs(30);
+    let log = loop {
+        let log = daemon.log();
+        if log.contains("listening on http://") {
+            break log;
+        }
+        assert!(Instant::now() < end, "the address is not told: {log}");
+        std::thread::yield_now();
+    };
     let address = log
         .lines()
         .find_map(|line| line.strip_prefix("listening on http://"))
-        .expect("the address is told")
+        .expect("it was found")
         .trim_end_matches('/');
     let ask = |method: &str, path: &str, headers: &str| {
         let mut stream = TcpStream::connect(address).expect("it listens");
