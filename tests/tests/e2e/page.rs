@@ -1,35 +1,32 @@
 //! The live page of a real daemon, looked at with a real browser, and asked for by hand where a browser would hide what
 //! is wrong.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::args;
 use crate::support::bench::Bench;
-use crate::support::proctor::command;
-use crate::support::{repository, rogue, skip, wait_for};
+use crate::support::daemon::{Answer, Daemon};
+use crate::support::{proctor, repository, rogue, skip, write_json};
 
 const TOKEN: &str = "a-token-of-the-browser-test";
 /// The whole visit of the browser takes less.
 const VISIT: Duration = Duration::from_secs(150);
 
-/// A daemon on a port of its own.
-struct Daemon {
-    bench: Bench,
+/// A daemon with a page.
+struct Host<'a> {
+    daemon: Daemon<'a>,
     address: SocketAddr,
-    child: Option<Child>,
 }
 
-impl Daemon {
-    /// A daemon with nothing to do.
-    fn start(bench: Bench) -> Self {
+impl<'a> Host<'a> {
+    fn start(bench: &'a Bench) -> Self {
         let token = bench.path("token");
         std::fs::write(&token, TOKEN).expect("the token can be written");
         std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600))
@@ -37,50 +34,21 @@ impl Daemon {
         let free = TcpListener::bind("127.0.0.1:0").expect("there is a port");
         let address = free.local_addr().expect("it has a number");
         drop(free);
-        let mut daemon = Self {
-            bench,
+        let listen = address.to_string();
+        let token = token.to_str().expect("text");
+        let more = ["--listen", &listen, "--token-file", token, "--root", "/"];
+        Self {
+            daemon: Daemon::start(bench, &more),
             address,
-            child: None,
-        };
-        daemon.begin();
-        daemon
-    }
-
-    /// Starts it again, where it was.
-    fn begin(&mut self) {
-        let mut daemon = command(args![
-            "daemon",
-            "--state",
-            self.bench.path("state"),
-            "--listen",
-            self.address.to_string(),
-            "--token-file",
-            self.bench.path("token"),
-            "--root",
-            "/",
-        ]);
-        let log = std::fs::File::create(self.bench.path("daemon.log")).expect("a log");
-        daemon.stdout(Stdio::null()).stderr(log);
-        self.child = Some(daemon.spawn().expect("the daemon starts"));
-        wait_for("the daemon to answer", || {
-            TcpStream::connect(self.address).is_ok()
-        });
-    }
-
-    /// Ends it without a word, as a loss of power would.
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().expect("the daemon can be killed");
-            child.wait().expect("the daemon is gone");
         }
     }
 
-    /// Sends a request by hand; gives the status, the head and the body.
+    /// Sends a request by hand, over TCP.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).expect("the daemon listens");
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
-            .expect("a timeout can be set");
+            .expect("a bound");
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n",
             self.address,
@@ -89,19 +57,8 @@ impl Daemon {
         for (name, value) in headers {
             head.extend([name, ": ", value, "\r\n"]);
         }
-        write!(stream, "{head}\r\n{body}").expect("the request can be sent");
-        let mut text = Vec::new();
-        stream
-            .read_to_end(&mut text)
-            .expect("the answer can be read");
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        Answer {
-            status: status.expect("a status"),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
+        write!(stream, "{head}\r\n{body}").expect("it listens");
+        Answer::read(&mut stream)
     }
 
     /// Asks with the token.
@@ -110,45 +67,20 @@ impl Daemon {
         self.ask("GET", path, &[("Authorization", bearer.as_str())], "")
     }
 
-    /// Queues a run of these methods under a protocol of the bench; gives its number.
-    fn submit(&self, protocol: &str, name: &str, methods: &[Value]) -> u64 {
-        let file = self.bench.path(name);
-        std::fs::write(&file, json!({ "algorithms": methods }).to_string()).expect("a file");
-        let wanted = json!({ "protocol": self.bench.path(protocol), "methods": file });
-        let bearer = format!("Bearer {TOKEN}");
-        let headers = [
-            ("Authorization", bearer.as_str()),
-            ("Content-Type", "application/json"),
-        ];
-        let answer = self.ask("POST", "/v1/runs", &headers, &wanted.to_string());
-        assert_eq!(answer.status, 201, "{}", answer.body);
-        let summary: Value = serde_json::from_str(&answer.body).expect("JSON");
-        summary["id"].as_u64().expect("a number")
+    /// Queues a run that keeps the cores for as long as nobody cancels it; gives its number.
+    fn hold_the_cores(&self) -> u64 {
+        let bench = self.daemon.bench;
+        let mut manifest = crate::support::json(&bench.path("manifest.json"));
+        manifest["execution_policy"]["max_method_seconds"] = json!(600);
+        write_json(&bench.path("long-manifest.json"), &manifest);
+        proctor::freeze(&bench.path("long-manifest.json"), &bench.path("long.json"));
+        let holds = json!({ "name": "holds the cores", "command": [rogue("sleeper")] });
+        let file = bench.path("holds.json");
+        write_json(&file, &json!({ "algorithms": [holds] }));
+        let wanted = json!({ "protocol": bench.path("long.json"), "methods": file });
+        let answer = self.daemon.post("/v1/runs", &wanted.to_string()).is(201);
+        answer.json()["id"].as_u64().expect("a number")
     }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-/// A bench with a protocol of a short budget and one of a long budget.
-fn bench(short: f64) -> Bench {
-    let bench = Bench::fixtures(600.0);
-    std::fs::rename(bench.protocol(), bench.path("long.json")).expect("a protocol");
-    let mut manifest = crate::support::json(&bench.path("manifest.json"));
-    manifest["execution_policy"]["max_method_seconds"] = json!(short);
-    let file = bench.path("short-manifest.json");
-    crate::support::write_json(&file, &manifest);
-    crate::support::proctor::freeze(&file, &bench.path("short.json"));
-    bench
 }
 
 /// A method that says something harmful on stderr, under a harmful name, and then hangs.
@@ -173,7 +105,8 @@ fn a_browser_sees_a_method_go_from_queued_to_running_to_timeout() {
             "PROCTOR_BROWSER is not set, since there is no browser; ./test sets it",
         );
     };
-    let mut daemon = Daemon::start(bench(8.0));
+    let bench = Bench::fixtures(8.0);
+    let mut host = Host::start(&bench);
     let target = crate::support::programs();
     let pictures = target.parent().expect("target").join("browser-pictures");
     std::fs::create_dir_all(&pictures).expect("a folder for pictures");
@@ -181,7 +114,7 @@ fn a_browser_sees_a_method_go_from_queued_to_running_to_timeout() {
     visit
         .arg(repository().join("tests/browser/live.mjs"))
         .args([&modules, &chromium])
-        .arg(format!("http://{}", daemon.address))
+        .arg(format!("http://{}", host.address))
         .arg(TOKEN)
         .arg(&pictures)
         .stdin(Stdio::piped())
@@ -201,18 +134,17 @@ fn a_browser_sees_a_method_go_from_queued_to_running_to_timeout() {
     while let Ok(line) = wished.recv_timeout(VISIT) {
         let answer = match line.as_str() {
             "ask runs" => {
-                let holds = json!({ "name": "holds the cores", "command": [rogue("sleeper")] });
-                let first = daemon.submit("long.json", "first.json", &[holds]);
+                let first = host.hold_the_cores();
                 let methods = [json!("Levenshtein"), hanging(), json!("GST")];
-                let second = daemon.submit("short.json", "second.json", &methods);
+                let second = host.daemon.submit(&methods, &[]);
                 format!("{first} {second}")
             }
             "ask kill" => {
-                daemon.kill();
+                host.daemon.kill();
                 "done".to_owned()
             }
             "ask start" => {
-                daemon.begin();
+                host.daemon.begin();
                 "done".to_owned()
             }
             "done" => {
@@ -228,23 +160,23 @@ fn a_browser_sees_a_method_go_from_queued_to_running_to_timeout() {
         let _ = visit.kill();
     }
     let status = visit.wait().expect("node ends");
-    let log = std::fs::read_to_string(daemon.bench.path("daemon.log")).unwrap_or_default();
     assert!(
         done && status.success(),
-        "see the pictures in {}; the daemon said:\n{log}",
+        "see the pictures in {}",
         pictures.display()
     );
 }
 
 #[test]
 fn pages_are_for_those_who_know_the_token_and_change_nothing_without_it() {
-    let daemon = Daemon::start(bench(4.0));
+    let bench = Bench::fixtures(4.0);
+    let host = Host::start(&bench);
     let browser = ("Accept", "text/html,*/*");
-    let answer = daemon.ask("GET", "/", &[browser], "");
+    let answer = host.ask("GET", "/", &[browser], "");
     assert_eq!(answer.status, 303);
     assert!(answer.head.contains("location: /login"), "{}", answer.head);
     let form = ("Content-Type", "application/x-www-form-urlencoded");
-    let login = |token: &str| daemon.ask("POST", "/login", &[form], &format!("token={token}"));
+    let login = |token: &str| host.ask("POST", "/login", &[form], &format!("token={token}"));
     let wrong = login("wrong");
     assert_eq!(wrong.status, 401);
     assert!(wrong.body.contains("role=\"alert\""), "{}", wrong.body);
@@ -260,7 +192,7 @@ fn pages_are_for_those_who_know_the_token_and_change_nothing_without_it() {
         "{cookie}"
     );
     let cookie = ("Cookie", cookie.split(';').next().expect("a first part"));
-    let page = daemon.ask("GET", "/", &[browser, cookie], "");
+    let page = host.ask("GET", "/", &[browser, cookie], "");
     assert_eq!(page.status, 200);
     let policy = page
         .head
@@ -275,10 +207,9 @@ fn pages_are_for_those_who_know_the_token_and_change_nothing_without_it() {
         assert!(page.head.contains(header), "{}", page.head);
     }
 
-    let holds = json!({ "name": "holds", "command": [rogue("sleeper")] });
-    let id = daemon.submit("long.json", "methods.json", &[holds]);
+    let id = host.hold_the_cores();
     let cancel = format!("/runs/{id}/cancel");
-    let send = |headers: &[(&str, &str)], body: &str| daemon.ask("POST", &cancel, headers, body);
+    let send = |headers: &[(&str, &str)], body: &str| host.ask("POST", &cancel, headers, body);
     let with_token = format!("token={TOKEN}");
     // A cookie is for looking; a page of another origin sends nothing that counts, whatever it knows.
     assert_eq!(send(&[form, cookie], "token=").status, 403);
@@ -292,17 +223,14 @@ fn pages_are_for_those_who_know_the_token_and_change_nothing_without_it() {
         let answer = send(&[form, cookie, (name, value)], &with_token);
         assert_eq!(answer.status, 403, "{name}: {value}");
     }
-    let state = |id: u64| -> Value {
-        let body = daemon.get(&format!("/v1/runs/{id}")).body;
-        serde_json::from_str(&body).expect("JSON")
-    };
+    let state = |id: u64| host.get(&format!("/v1/runs/{id}")).is(200).json();
     assert_eq!(state(id)["cancelled"], json!(false));
     let unknown = send(&[form], &format!("{with_token}&method=x"));
     assert_eq!(unknown.status, 404);
     let answer = send(&[form], &with_token);
     assert_eq!(answer.status, 303, "{}", answer.body);
     assert_eq!(state(id)["cancelled"], json!(true));
-    wait_for("the run to end", || state(id)["state"] == json!("ended"));
+    host.daemon.wait_state(id, "ended");
     let late = send(&[form], &with_token);
     assert_eq!(late.status, 409);
     assert!(late.body.contains("Nothing was cancelled"), "{}", late.body);
@@ -310,7 +238,8 @@ fn pages_are_for_those_who_know_the_token_and_change_nothing_without_it() {
 
 #[test]
 fn addresses_that_lead_nowhere_are_answered_with_a_page() {
-    let daemon = Daemon::start(bench(4.0));
+    let bench = Bench::fixtures(4.0);
+    let host = Host::start(&bench);
     for path in [
         "/runs/1",
         "/runs/x",
@@ -319,7 +248,7 @@ fn addresses_that_lead_nowhere_are_answered_with_a_page() {
         "/runs/%3Cscript%3E",
         "/runs/1/cancel",
     ] {
-        let answer = daemon.get(path);
+        let answer = host.get(path);
         assert_eq!(answer.status, 404, "{path}");
         assert!(
             answer.body.contains("This cannot be shown"),
@@ -336,11 +265,11 @@ fn addresses_that_lead_nowhere_are_answered_with_a_page() {
         "/runs?before=0",
         "/login",
     ] {
-        let answer = daemon.get(path);
+        let answer = host.get(path);
         assert_eq!(answer.status, 200, "{path}");
         assert!(answer.head.contains("content-type: text/html"), "{path}");
     }
-    let numbers = daemon.get("/metrics");
+    let numbers = host.get("/metrics");
     assert!(
         numbers
             .head
@@ -351,8 +280,44 @@ fn addresses_that_lead_nowhere_are_answered_with_a_page() {
         "{}",
         numbers.body
     );
-    assert_eq!(daemon.ask("GET", "/metrics", &[], "").status, 401);
+    assert_eq!(host.ask("GET", "/metrics", &[], "").status, 401);
     for path in ["/page.css", "/page.svg", "/healthz"] {
-        assert_eq!(daemon.ask("GET", path, &[], "").status, 200, "{path}");
+        assert_eq!(host.ask("GET", path, &[], "").status, 200, "{path}");
     }
+}
+
+#[test]
+fn a_browser_behind_the_unix_socket_is_no_way_in_for_pages_of_others() {
+    let bench = Bench::fixtures(4.0);
+    let host = Host::start(&bench);
+    let id = host.hold_the_cores();
+    // As through `ssh -L 8080:SOCKET`: there, nobody is asked for a token.
+    let send = |name: &str, origin: &str, path: &str, kind: &str, body: &str| {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {name}\r\nOrigin: {origin}\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        host.daemon.raw(head.as_bytes())
+    };
+    let form = "application/x-www-form-urlencoded";
+    let cancel = format!("/runs/{id}/cancel");
+    let api = format!("/v1/runs/{id}/cancel");
+    // A form of another page; a page whose name was made to lead here; a request that needs no leave of the browser.
+    let foreign = send("localhost:8080", "http://evil.example", &cancel, form, "");
+    assert_eq!(foreign.status, 403, "{foreign:?}");
+    let (evil, origin) = ("evil.example:8080", "http://evil.example:8080");
+    assert_eq!(send(evil, origin, &cancel, form, "").status, 403);
+    assert_eq!(
+        send(evil, origin, &api, "application/json", "{}").status,
+        403
+    );
+    assert_eq!(
+        send("localhost:8080", origin, &api, "text/plain", "{}").status,
+        415
+    );
+    assert_eq!(host.daemon.show(id)["cancelled"], json!(false));
+    // Our own page may.
+    let own = send("localhost:8080", "http://localhost:8080", &cancel, form, "");
+    assert_eq!(own.status, 303, "{own:?}");
+    host.daemon.wait_state(id, "ended");
 }
