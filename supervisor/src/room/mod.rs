@@ -42,7 +42,7 @@ pub(crate) use live::{Closed, Heard, Room};
 pub use means::{Means, mask};
 pub(crate) use pages::cached;
 pub(crate) use probe::best_rung;
-pub use probe::{Probe, probe, trial};
+pub use probe::{Probe, best, probe, trial};
 pub use scratch::remove_tree;
 pub(crate) use slots::Counts;
 pub use spec::{Confinement, Limits, RoomSpec, environment};

@@ -1,9 +1,11 @@
 //! Facts about this machine and this program, for the records.
 
 use crate::rundir::plan::Machine;
+use crate::rundir::regular;
 use nix::sys::utsname::UtsName;
 use proctor_protocol::canonical::hex;
 use std::io::{self, Read};
+use std::sync::OnceLock;
 
 /// The wall clock, to the second, in UTC: for people, never for durations.
 pub fn now_utc() -> String {
@@ -40,6 +42,19 @@ pub fn boot_id() -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
+}
+
+/// SHA-256 of this program's file, found out once: a file that is replaced meanwhile is not what runs.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn own_sha256() -> io::Result<String> {
+    static OWN: OnceLock<String> = OnceLock::new();
+    if let Some(known) = OWN.get() {
+        return Ok(known.clone());
+    }
+    let found = std::env::current_exe().and_then(|path| regular::sha256(&path))?;
+    Ok(OWN.get_or_init(|| found).clone())
 }
 
 /// `bytes` random bytes as hex.

@@ -42,8 +42,8 @@ pub use stop::Stop;
 pub use work::{Assignment, How, RETRIES};
 
 use crate::error::Error;
+use crate::rundir::durable;
 use crate::rundir::plan::Plan;
-use crate::rundir::{durable, regular};
 use std::io::ErrorKind;
 
 /// So many lines of a failed method's stderr are shown.
@@ -58,7 +58,7 @@ pub fn create(prepared: &Prepared, command_line: Vec<String>) -> Result<Plan, Er
         host::random_hex(bytes)
             .map_err(|error| Error::Infrastructure(format!("no randomness: {error}")))
     };
-    let own = std::env::current_exe().and_then(|path| regular::sha256(&path));
+    let own = host::own_sha256();
     let plan = Plan {
         run_id: random(6)?,
         nonce: random(16)?,

@@ -183,14 +183,12 @@ pub(super) fn containment(forced: Option<Rung>) -> Result<(Rung, Isolation), Err
             ))),
         };
     }
-    let probe = room::probe();
-    match probe.best() {
-        Some(rung) => Ok((rung, probe.isolation)),
-        None => Err(Error::Infrastructure(
+    room::best().ok_or_else(|| {
+        Error::Infrastructure(
             "this machine gives no room that can be emptied for sure; `proctor doctor` says why"
                 .into(),
-        )),
-    }
+        )
+    })
 }
 
 /// Refuses an official run for what it lacks.

@@ -117,7 +117,9 @@ impl Session {
         let own = std::env::current_exe().map_err(|error| {
             Error::Infrastructure(format!("this program cannot find its own file: {error}"))
         })?;
-        let mut differences: Vec<String> = unchanged::differences(plan, methods(), &own)
+        let same = host::own_sha256().is_ok_and(|sha256| sha256 == plan.binary_sha256);
+        let other = (!same).then_some(own.as_path());
+        let mut differences: Vec<String> = unchanged::differences(plan, methods(), other)
             .iter()
             .map(ToString::to_string)
             .collect();

@@ -76,14 +76,14 @@ pub fn of_method(method: &Method, worker: &WorkerBinary) -> Option<Difference> {
 }
 
 /// What of the program, the inputs and the files of these methods is not as it was planned. An input that is gone
-/// is no difference: the plan holds all that was in it.
+/// is no difference: the plan holds all that was in it. `other` is the file of this program where it is not known to be the same.
 pub fn differences<'a>(
     plan: &Plan,
     methods: impl Iterator<Item = &'a Method>,
-    own: &Path,
+    other: Option<&Path>,
 ) -> Vec<Difference> {
     let mut found = Vec::new();
-    found.extend(compare(own, &plan.binary_sha256));
+    found.extend(other.and_then(|own| compare(own, &plan.binary_sha256)));
     for input in &plan.inputs {
         let difference = compare(&input.path, &input.sha256);
         found.extend(difference.filter(|difference| {
