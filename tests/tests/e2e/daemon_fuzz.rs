@@ -25,8 +25,11 @@ fn no_request_breaks_the_daemon_or_gets_an_answer_that_is_not_described() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, mode).expect("a mode");
     let file = file.to_str().expect("text").to_owned();
-    let more = ["--listen", "127.0.0.1:0", "--token-file", &file];
-    let daemon = Daemon::start(&bench, &[&more[..], &["--max-requests", "100000"]].concat());
+    let options = ["--listen", "127.0.0.1:0", "--token-file", &file];
+    let daemon = Daemon::start(
+        &bench,
+        &[&options[..], &["--max-requests", "100000"]].concat(),
+    );
     let id = daemon.submit(&[json!("Levenshtein")], &[]);
     daemon.wait_state(id, "ended");
     let log = daemon.log();

@@ -200,8 +200,8 @@ fn a_wish_to_cancel_outlives_the_daemon() {
     stage.end(true);
     assert!(stage.queue.wait_idle(BOUND));
     stage.close();
-    let state = StateDir::open(folder.path()).unwrap();
-    let found = state.find().unwrap();
+    let afterwards = StateDir::open(folder.path()).unwrap();
+    let found = afterwards.find().unwrap();
     assert_eq!(found.queue[0].cancelled.methods, ["the method"]);
     assert_eq!(found.ended, [second]);
 }
