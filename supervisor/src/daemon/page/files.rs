@@ -1,7 +1,7 @@
 //! The files of a bundle: which are listed, and how each may be shown by a browser.
 
 use super::address;
-use super::words::bytes;
+use super::words::{bytes, count};
 use crate::daemon::view::RunView;
 use crate::render::brief;
 use maud::{Markup, html};
@@ -35,7 +35,7 @@ pub(super) fn section(run: &RunView) -> Markup {
                 p { a.big href=(link(page)) { "Rankings and results" } }
             }
             details id="files" {
-                summary { (bundle.files.len()) " files" }
+                summary { (count(bundle.files.len() as u64, "file")) }
                 div.body { div.wide { table {
                     thead { tr { th scope="col" { "File" } th.number scope="col" { "Size" } } }
                     tbody { @for file in bundle.files.iter().take(LISTED) { tr {

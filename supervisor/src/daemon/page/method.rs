@@ -6,7 +6,7 @@ use crate::daemon::view::{MethodState, MethodView};
 use crate::render::brief;
 use maud::{Markup, html};
 
-/// The most lines of stderr that are shown, and the most characters of one.
+/// The most lines of stderr that are shown.
 const STDERR_LINES: usize = 20;
 
 /// The table of these methods, each with its position in the methods file. `cancel` is the address that cancels, of a run

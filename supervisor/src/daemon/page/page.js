@@ -16,6 +16,7 @@
   let timer = 0;
   let due = 0;
   let looking = false;
+  let again = false;
   let last = -Infinity;
   let lost = false;
 
@@ -37,7 +38,10 @@
 
   async function look() {
     timer = 0;
-    if (looking) return;
+    if (looking) {
+      again = true;
+      return;
+    }
     looking = true;
     last = performance.now();
     try {
@@ -47,6 +51,11 @@
         headers: { Accept: "text/html" },
         signal: AbortSignal.timeout(PATIENCE),
       });
+      if (answer.redirected) {
+        // The token is asked for again.
+        location.assign(answer.url);
+        return;
+      }
       if (!answer.ok) throw new Error(`the daemon answers ${answer.status}`);
       take(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch (error) {
@@ -55,7 +64,9 @@
       say(`Connection lost${why}, retrying. This is the state of`, false);
     }
     looking = false;
-    plan(lost ? 2 * APART : ANYWAY);
+    if (lost) plan(2 * APART);
+    else plan(again ? 0 : ANYWAY);
+    again = false;
   }
 
   function take(fresh) {

@@ -89,7 +89,11 @@ fn facts(run: &RunView) -> Markup {
             @if let Some(started) = &summary.started_utc { dt { "started" } dd { (time(started)) } }
             @if let Some(ended) = &summary.ended_utc { dt { "ended" } dd { (time(ended)) } }
             dt { "cores" }
-            dd { @if run.cores.is_empty() { (summary.cores_wanted) " wanted" } @else { (ranges(&run.cores)) } }
+            dd { @match (run.cores.as_slice(), summary.state) {
+                ([], RunState::Ended) => (summary.cores_wanted),
+                ([], _) => { (summary.cores_wanted) " wanted" },
+                (cores, _) => (ranges(cores)),
+            } }
         }
     }
 }
@@ -161,7 +165,7 @@ fn attempts(run: &RunView, moment: Moment<'_>) -> Markup {
                 @if earlier > 0 { p.note { "The newest " (ATTEMPTS) "; " (earlier) " earlier ones are not shown." } }
                 (picture(entries, now).markup())
                 (legend(entries))
-                (attempt_table(entries))
+                (attempt_table(entries, now))
             }
         }
     }
@@ -258,7 +262,7 @@ fn legend(entries: &[Entry<'_>]) -> Markup {
     }
 }
 
-fn attempt_table(entries: &[Entry<'_>]) -> Markup {
+fn attempt_table(entries: &[Entry<'_>], now: Option<f64>) -> Markup {
     html! {
         details id="attempt-table" {
             summary { (count(entries.len() as u64, "attempt")) " in words" }
@@ -280,7 +284,11 @@ fn attempt_table(entries: &[Entry<'_>]) -> Markup {
                             @for remark in &entry.attempt.remarks { p.note { (sentence(remark)) } }
                         }
                         td data-label="started" { (time(entry.attempt.started_utc.as_deref().unwrap_or("unknown"))) }
-                        td.number data-label="took" { (took(entry.attempt.seconds)) }
+                        td.number data-label="took" { @if entry.standing == Standing::Running {
+                            (clock(end(entry, now).map_or(f64::NAN, |end| end - entry.started))) " so far"
+                        } @else {
+                            (took(entry.attempt.seconds))
+                        } }
                     }
                 } }
             } } }

@@ -228,6 +228,7 @@ fn a_run_says_of_each_method_where_it_is_with_its_numbers() {
         "/v1/runs/7/bundles/0001/results.html",
         "Timeline of attempts",
         "supervisor lost",
+        "1:55 so far",
         "Left 1 process behind, which the room ended.",
         "Its methods were isolated less than they were to be.",
         "Network: no network namespace can be made here.",

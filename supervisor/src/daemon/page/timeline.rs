@@ -69,6 +69,9 @@ impl Timeline {
             return html! {};
         }
         let earlier = self.bars.len().saturating_sub(MOST_BARS);
+        // Starts are known to the second: a short attempt must not vanish below a long one that began in the same second.
+        let mut bars: Vec<&Bar> = self.bars.iter().skip(earlier).collect();
+        bars.sort_by(|a, b| (b.end - b.start).total_cmp(&(a.end - a.start)));
         let height = self.lanes.len() * LANE + AXIS;
         let axis = self.lanes.len() * LANE;
         html! {
@@ -93,7 +96,7 @@ impl Timeline {
                     text.lane x="0" y=(at * LANE + 14) { (lane) }
                     line.lane x1="0" x2="100%" y1=(at * LANE + LABEL + BAR) y2=(at * LANE + LABEL + BAR) {}
                 }
-                @for bar in self.bars.iter().skip(earlier) { (self.bar(bar)) }
+                @for bar in bars { (self.bar(bar)) }
             }
         }
     }
@@ -241,6 +244,12 @@ mod tests {
         assert_eq!(label(&long, &long.name, 90.0).as_deref(), Some("3 timeout"));
         assert_eq!(label(&long, &long.name, 20.0).as_deref(), Some("3"));
         assert_eq!(label(&long, &long.name, 8.0), None);
+    }
+
+    #[test]
+    fn a_short_attempt_is_drawn_over_a_long_one_of_the_same_second() {
+        let text = picture(vec![bar("short", 0.0, 0.1), bar("long", 0.0, 8.0)]);
+        assert!(text.find("short") > text.find("long"), "{text}");
     }
 
     #[test]
