@@ -20,7 +20,7 @@ pub struct Known {
 /// The queue at one instant.
 #[derive(Debug, Clone)]
 pub struct Board {
-    /// See [`super::view::QueueView::stopping`].
+    /// See [`QueueView::stopping`](crate::daemon::view::QueueView::stopping).
     pub stopping: bool,
     /// How many runs wait.
     pub queued: u64,
