@@ -1,6 +1,7 @@
 //! Conducting a queued run with the library that `proctor run` and `proctor resume` use. There is nothing here but the
 //! order of its calls: each start is a session that goes on with what the records say, the first one too.
 
+use super::confine::Fence;
 use super::queue::{Conductor, Job, Pace, Report};
 use super::view::Counts;
 use crate::error::{Error, Exit};
@@ -12,13 +13,21 @@ use crate::rundir::reserve::Reserve;
 use crate::rundir::session::Mode;
 use crate::schedule::core_sets;
 
-/// The one library.
+/// The one library, on threads that read within a fence: what lies behind the paths of a plan may have changed since it was
+/// made.
 #[derive(Debug)]
-pub struct Library;
+pub struct Library {
+    /// The fence.
+    pub fence: Fence,
+}
 
 impl Conductor for Library {
     fn conduct(&self, job: &Job) -> Report {
-        conduct(job).unwrap_or_else(|error| {
+        let held = self.fence.hold_this_thread();
+        let conducted = held
+            .map_err(Error::Infrastructure)
+            .and_then(|()| conduct(job));
+        conducted.unwrap_or_else(|error| {
             let sentence = format!("could not be run: {}", first_line(&error.to_string()));
             for line in error.to_string().lines() {
                 tell(&plain(&format!("run {}: {line}", job.id)));

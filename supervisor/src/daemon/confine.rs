@@ -28,6 +28,39 @@ const OURS: [&str; 9] = [
 #[derive(Debug, Clone)]
 pub struct Roots(Vec<PathBuf>);
 
+/// What a thread that works for clients may read: see [`Roots::hold_this_thread`].
+#[derive(Debug, Clone)]
+pub struct Fence {
+    roots: Roots,
+    read: Vec<PathBuf>,
+    list: Vec<PathBuf>,
+}
+
+impl Fence {
+    /// Around the roots, a state directory, this program, and a worker.
+    pub fn new(roots: &Roots, state: &Path, worker: Option<&Path>) -> Self {
+        let own = std::env::current_exe().ok();
+        let programs = own.as_deref().into_iter().chain(worker);
+        let folders = programs.filter_map(|program| program.parent().map(Path::to_path_buf));
+        Self {
+            roots: roots.clone(),
+            read: std::iter::once(state.to_path_buf())
+                .chain(folders)
+                .collect(),
+            list: vec![crate::run::scratch::root()],
+        }
+    }
+
+    /// Holds the calling thread, and those it starts, within.
+    ///
+    /// # Errors
+    /// The kernel refused. Where it has no landlock that is no error.
+    pub fn hold_this_thread(&self) -> Result<(), String> {
+        let held = self.roots.hold_this_thread(&self.read, &self.list);
+        held.map(|_| ())
+    }
+}
+
 /// Why a root or a path is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
@@ -141,22 +174,24 @@ impl Roots {
         plain && self.0.iter().any(|root| path.starts_with(root))
     }
 
-    fn list(&self) -> String {
+    /// The roots, for people.
+    pub fn list(&self) -> String {
         let roots: Vec<String> = self.0.iter().map(|root| shown(root)).collect();
         roots.join(", ")
     }
 
-    /// From here on the calling thread, and those it starts, can read only below the roots, below `more`, and what the
-    /// system gives to everybody. False where the kernel has no landlock.
+    /// From here on the calling thread, and those it starts, can read only below the roots, below `read`, and what the
+    /// system gives to everybody; what lies below `list` can be listed. False where the kernel has no landlock. A thread
+    /// can be held a few times only, so it must be one that ends.
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn hold_this_thread(&self, more: &[PathBuf]) -> Result<bool, String> {
+    pub fn hold_this_thread(&self, read: &[PathBuf], list: &[PathBuf]) -> Result<bool, String> {
         let reading: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
         let fixed = SYSTEM.iter().chain(&OURS).map(PathBuf::from);
         let allowed: Vec<PathBuf> = fixed
             .chain(self.0.iter().cloned())
-            .chain(more.iter().cloned())
+            .chain(read.iter().cloned())
             .collect();
         let held = || {
             Ruleset::default()
@@ -164,6 +199,7 @@ impl Roots {
                 .handle_access(reading & AccessFs::from_all(ABI::V1))?
                 .create()?
                 .add_rules(path_beneath_rules(&allowed, reading))?
+                .add_rules(path_beneath_rules(list, AccessFs::ReadDir))?
                 .restrict_self()
         };
         match held() {
@@ -184,6 +220,7 @@ mod tests {
         std::fs::write(path("root/sub/file"), "in").unwrap();
         std::fs::write(path("secret"), "out").unwrap();
         std::fs::create_dir(path("root2")).unwrap();
+        std::fs::write(path("root2/other"), "out").unwrap();
         std::os::unix::fs::symlink("../../secret", path("root/sub/link")).unwrap();
         std::os::unix::fs::symlink("sub/file", path("root/inner")).unwrap();
         let roots = Roots::new(&[path("root")]).unwrap();
@@ -232,7 +269,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope
                 .spawn(|| {
-                    if !roots.hold_this_thread(&[path("root2")]).unwrap() {
+                    if !roots.hold_this_thread(&[], &[path("root2")]).unwrap() {
                         crate::render::output::tell(
                             "skipped: the thread is not held: this kernel has no landlock",
                         );
@@ -245,6 +282,7 @@ mod tests {
                         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
                     }
                     assert!(std::fs::read_dir(path("root2")).is_ok());
+                    assert!(std::fs::read(path("root2/other")).is_err());
                     assert!(std::fs::read_dir(folder.path()).is_err());
                     // Writing is not what this is about.
                     std::fs::write(path("new"), "").unwrap();

@@ -4,7 +4,7 @@ use super::api::Api;
 use super::api::connection::{Listener, serve as answer};
 use super::auth::Token;
 use super::conduct::Library;
-use super::confine::Roots;
+use super::confine::{Fence, Roots};
 use super::listen::{Socket, notify, tcp};
 use super::queue::Queue;
 use super::state::StateDir;
@@ -87,8 +87,12 @@ pub fn serve(config: &Config) -> Result<Exit, Error> {
         listen.as_ref().map(|(_, address)| *address),
         &cores,
     );
-    let queue = Queue::new(state, found, &cores, Box::new(Library));
-    let submissions = Submissions::begin(Arc::clone(&queue), roots, config.worker.clone());
+    let fence = Fence::new(&roots, state.root(), config.worker.as_deref());
+    let library = Library {
+        fence: fence.clone(),
+    };
+    let queue = Queue::new(state, found, &cores, Box::new(library));
+    let submissions = Submissions::begin(Arc::clone(&queue), roots, fence, config.worker.clone());
     let submissions = submissions.map_err(|error| no_start(&error))?;
     let api = Api::new(
         Arc::clone(&queue),
@@ -102,7 +106,7 @@ pub fn serve(config: &Config) -> Result<Exit, Error> {
         .map_err(|error| no_start(&error))?;
     let asked = open(&api, unix, listen)?;
     notify("READY=1");
-    queue.begin();
+    queue.begin().map_err(|error| no_start(&error))?;
 
     let status = watch(&queue, &signals, &asked);
     notify("STOPPING=1");

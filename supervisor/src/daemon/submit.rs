@@ -1,7 +1,7 @@
 //! Submissions: checked one after another by a thread of their own, exactly as `proctor run` checks, before they queue.
 
 use super::api::error::ApiError;
-use super::confine::{ConfineError, Roots};
+use super::confine::{ConfineError, Fence, Roots};
 use super::queue::Queue;
 use super::state::Submitted;
 use super::view::RunSummary;
@@ -237,6 +237,7 @@ impl Submissions {
     pub fn begin(
         queue: Arc<Queue>,
         roots: Roots,
+        fence: Fence,
         worker: Option<PathBuf>,
     ) -> std::io::Result<Self> {
         let (asks, asked) = sync_channel(WAITING);
@@ -246,6 +247,7 @@ impl Submissions {
                 let clerk = Clerk {
                     queue,
                     roots,
+                    fence,
                     worker,
                 };
                 serve(&asked, &clerk);
@@ -279,18 +281,10 @@ fn broke() -> ApiError {
 }
 
 fn serve(asked: &Receiver<Ask>, clerk: &Clerk) {
-    let ours = [
-        clerk.queue.state().root().to_path_buf(),
-        crate::run::scratch::root(),
-    ];
-    let own = std::env::current_exe().ok();
-    let beside = own.iter().chain(&clerk.worker);
-    let beside = beside.filter_map(|program| program.parent().map(Path::to_path_buf));
-    let more: Vec<PathBuf> = ours.into_iter().chain(beside).collect();
-    let held = clerk.roots.hold_this_thread(&more);
+    let held = clerk.fence.hold_this_thread();
     while let Ok((submission, answer)) = asked.recv() {
         let take = || match &held {
-            Ok(_) => clerk.take(&submission),
+            Ok(()) => clerk.take(&submission),
             Err(reason) => Err(ApiError::Internal(reason.clone())),
         };
         let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(take));
@@ -303,6 +297,7 @@ fn serve(asked: &Receiver<Ask>, clerk: &Clerk) {
 struct Clerk {
     queue: Arc<Queue>,
     roots: Roots,
+    fence: Fence,
     worker: Option<PathBuf>,
 }
 
@@ -314,7 +309,7 @@ impl Clerk {
         let id = self.queue.next_id();
         let run_dir = self.queue.state().run_dir(id);
         let request = self.request(submission, run_dir.clone())?;
-        let mut prepared = prepare(&request).map_err(|error| refused(&error))?;
+        let mut prepared = prepare(&request).map_err(|error| self.refused(&error))?;
         // They may be edited for the next submission while this one waits: what is in the plan counts.
         prepared.inputs.clear();
         self.confine(&prepared)?;
@@ -379,6 +374,19 @@ impl Clerk {
         })
     }
 
+    /// As [`refused`], with the reason why this daemon may not read what others may.
+    fn refused(&self, error: &Error) -> ApiError {
+        match refused(error) {
+            ApiError::Refused(message) if message.contains("Permission denied") => {
+                let roots = self.roots.list();
+                ApiError::Refused(format!(
+                    "{message}\nthis daemon reads only what is below its roots ({roots}), whatever leads elsewhere"
+                ))
+            }
+            other => other,
+        }
+    }
+
     fn path(&self, field: &str, path: &Path) -> Result<PathBuf, ApiError> {
         Ok(self.roots.check(field, path)?)
     }
@@ -423,7 +431,6 @@ impl From<ConfineError> for ApiError {
         Self::Refused(error.to_string())
     }
 }
-
 /// What `proctor run` would have refused is refused; what is ours is ours.
 fn refused(error: &Error) -> ApiError {
     match error.exit() {

@@ -18,6 +18,7 @@ use crate::run::host::now_utc;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -109,6 +110,8 @@ struct Inner {
     unsaved: BTreeMap<u64, Record>,
     next_id: u64,
     stopping: bool,
+    /// Begins the threads of runs.
+    starter: Option<Sender<Job>>,
 }
 
 /// The queue.
@@ -167,6 +170,7 @@ impl Queue {
             unsaved: BTreeMap::new(),
             next_id: found.next_id,
             stopping: false,
+            starter: None,
         };
         Arc::new(Self {
             state,
@@ -206,10 +210,23 @@ impl Queue {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    /// Starts what may start, from now on.
-    pub fn begin(self: &Arc<Self>) {
+    /// Starts what may start, from now on. The threads of runs come from one that is begun here: a thread is held to what
+    /// its maker is held to, and those who add runs are held.
+    ///
+    /// # Errors
+    /// There is no thread left.
+    pub fn begin(self: &Arc<Self>) -> std::io::Result<()> {
+        let (jobs, queue) = channel::<Job>();
+        let starter = std::thread::Builder::new().name("starter".into());
+        starter.spawn(move || {
+            while let Ok(job) = queue.recv() {
+                launch(job);
+            }
+        })?;
         let writing = self.write();
+        self.inner().starter = Some(jobs);
         self.start_ready(&writing);
+        Ok(())
     }
 
     /// The number of the next run.
@@ -299,25 +316,25 @@ impl Queue {
     }
 
     fn start_ready(self: &Arc<Self>, _writing: &MutexGuard<'_, ()>) {
+        let Some(starter) = self.inner().starter.clone() else {
+            return;
+        };
         loop {
             let Some(start) = self.inner().dispatcher.next_start() else {
                 return;
             };
-            let job = self.start(start);
-            let (id, queue) = (job.id, Arc::clone(self));
-            let thread = std::thread::Builder::new().name(format!("run-{id}"));
-            let spawned = thread.spawn(move || queue.conduct(&job));
-            if let Err(error) = spawned {
-                tell(&format!("run {id}: no thread can be started: {error}"));
-                // Its turn comes again when something ends, or with the next daemon.
-                let mut inner = self.inner();
-                inner.live.remove(&id);
-                inner.dispatcher.ended(id);
-                if let Some(again) = inner.records.get(&id).map(waiting) {
-                    inner.dispatcher.add(again);
-                }
-                return;
-            }
+            // The starter lives as long as the queue.
+            let _ = starter.send(self.start(start));
+        }
+    }
+
+    /// No thread could be had for a run: its turn comes again when something ends, or with the next daemon.
+    fn put_back(&self, id: u64) {
+        let mut inner = self.inner();
+        inner.live.remove(&id);
+        inner.dispatcher.ended(id);
+        if let Some(again) = inner.records.get(&id).map(waiting) {
+            inner.dispatcher.add(again);
         }
     }
 
@@ -495,6 +512,20 @@ impl Queue {
         }
         drop(inner);
         self.tell_change();
+    }
+}
+
+/// Conducts a run on a thread of its own.
+fn launch(job: Job) {
+    let (id, queue) = (job.id, Arc::clone(&job.queue));
+    let thread = std::thread::Builder::new().name(format!("run-{id}"));
+    let spawned = thread.spawn(move || {
+        let queue = Arc::clone(&job.queue);
+        queue.conduct(&job);
+    });
+    if let Err(error) = spawned {
+        tell(&format!("run {id}: no thread can be started: {error}"));
+        queue.put_back(id);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::daemon::view::RunState;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 
 /// Conducts nothing, but tells which run it was given and ends it as it is told.
 struct Puppet {
@@ -38,7 +38,7 @@ impl Stage {
             ends: Mutex::new(ends_out),
         };
         let queue = Queue::new(state, found, cores, Box::new(puppet));
-        queue.begin();
+        queue.begin().unwrap();
         Self { queue, given, ends }
     }
 
@@ -200,8 +200,7 @@ fn a_wish_to_cancel_outlives_the_daemon() {
     stage.end(true);
     assert!(stage.queue.wait_idle(BOUND));
     stage.close();
-    let afterwards = StateDir::open(folder.path()).unwrap();
-    let found = afterwards.find().unwrap();
+    let found = StateDir::open(folder.path()).unwrap().find().unwrap();
     assert_eq!(found.queue[0].cancelled.methods, ["the method"]);
     assert_eq!(found.ended, [second]);
 }
