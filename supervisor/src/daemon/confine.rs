@@ -39,8 +39,11 @@ pub struct Fence {
 impl Fence {
     /// Around the roots, a state directory, this program, and a worker.
     pub fn new(roots: &Roots, state: &Path, worker: Option<&Path>) -> Self {
-        let own = std::env::current_exe().ok();
-        let programs = own.as_deref().into_iter().chain(worker);
+        let named = std::env::var_os("PROCTOR_WORKER").map(PathBuf::from);
+        let programs = std::env::current_exe().into_iter();
+        let programs = programs.chain(named).chain(worker.map(Path::to_path_buf));
+        // Where a link leads is where it is read.
+        let programs = programs.filter_map(|program| program.canonicalize().ok());
         let folders = programs.filter_map(|program| program.parent().map(Path::to_path_buf));
         Self {
             roots: roots.clone(),

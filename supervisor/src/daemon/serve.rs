@@ -13,6 +13,7 @@ use crate::error::{Error, Exit};
 use crate::render::output::tell;
 use crate::render::plain;
 use crate::run::host::usable_cores;
+use crate::run::signals::ignores;
 use crate::run::sweep::sweep;
 use nix::sys::signal::{SigSet, Signal};
 use std::net::{SocketAddr, TcpListener};
@@ -120,9 +121,8 @@ fn no_start(error: &dyn std::fmt::Display) -> Error {
 
 /// The signals that stop a daemon, as they come.
 fn signals() -> Result<Receiver<()>, Error> {
-    let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
-        .into_iter()
-        .collect();
+    let all = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let set: SigSet = all.into_iter().filter(|signal| !ignores(*signal)).collect();
     set.thread_block().map_err(|error| no_start(&error))?;
     let (sender, signals) = channel();
     std::thread::Builder::new()

@@ -263,7 +263,8 @@ impl StateDir {
         self.root.join("ended").join(format!("{id:08}.json"))
     }
 
-    /// Reads what an earlier daemon left. A run that ended is in one place afterwards.
+    /// Reads what an earlier daemon left. A run that ended is in one place afterwards, and one that never was in the queue
+    /// is gone.
     ///
     /// # Errors
     /// A folder cannot be read, or a leftover cannot be removed.
@@ -280,6 +281,14 @@ impl StateDir {
             .into_iter()
             .filter_map(|numbers| numbers.last());
         found.next_id = newest.max().map_or(1, |newest| newest + 1);
+        for id in &runs {
+            let known = |numbers: &[u64]| numbers.binary_search(id).is_ok();
+            let dir = self.run_dir(*id);
+            // Nobody was told of it: the daemon was killed before it was in the queue.
+            if !known(&queued) && !known(&found.ended) && !dir.join("methods").exists() {
+                let _ = std::fs::remove_dir_all(dir);
+            }
+        }
         for id in queued {
             let path = self.queue_file(id);
             if found.ended.binary_search(&id).is_ok() {
@@ -447,10 +456,16 @@ mod tests {
         state.keep(&begun).unwrap();
         state.keep(&record(3)).unwrap();
         state.end(&ended(3)).unwrap();
-        std::fs::create_dir(state.run_dir(7)).unwrap();
+        for id in [3, 7, 8] {
+            std::fs::create_dir(state.run_dir(id)).unwrap();
+        }
+        // Somebody's run is not ours to take away.
+        std::fs::create_dir(state.run_dir(7).join("methods")).unwrap();
         let found = state.find().unwrap();
+        let left = |id| state.run_dir(id).exists();
+        assert!(left(3) && left(7) && !left(8));
         assert_eq!(found.queue, [record(1), begun]);
-        assert_eq!((found.ended, found.next_id), (vec![3], 8));
+        assert_eq!((found.ended, found.next_id), (vec![3], 9));
         assert_eq!(state.ended(3).unwrap(), ended(3));
         assert!(state.ended(1).is_err());
     }

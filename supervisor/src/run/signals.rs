@@ -13,9 +13,8 @@ fn stop_signals() -> SigSet {
     let mut signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGCONT]
         .into_iter()
         .collect();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for signal in [Signal::SIGHUP, Signal::SIGTSTP] {
-        if !is_ignored(signal, &status) {
+        if !ignores(signal) {
             signals.add(signal);
         }
     }
@@ -35,6 +34,12 @@ fn stop_this_process() {
 /// Whether a signal waits to be taken by a process with this `/proc/PID/status`.
 fn is_pending(signal: Signal, status: &str) -> bool {
     in_mask("ShdPnd:", signal, status)
+}
+
+/// Whether this process was started so that it ignores a signal, as `nohup` does for a hang-up.
+pub fn ignores(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored(signal, &status)
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal.
