@@ -95,8 +95,8 @@ fn method_view(plan: &Plan, method: &Method, run: RunState, attempts: &[Attempt]
         id: method.id.clone(),
         state,
         outcome: shown.map(|outcome| outcome_view(outcome, numbers)),
-        elapsed_seconds: earlier
-            + running.map_or(numbers.wall_seconds, |beat| beat.elapsed_seconds),
+        elapsed_seconds: running
+            .map_or(numbers.wall_seconds, |beat| earlier + beat.elapsed_seconds),
         sentence: describe(
             state,
             shown,
@@ -261,6 +261,24 @@ pub fn machine_view(cores: &[usize], free: Vec<usize>) -> MachineView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::tests as written;
+
+    #[test]
+    fn seconds_of_earlier_attempts_are_counted_once() {
+        let run = written::run(r#"["Levenshtein"]"#, "manifest.json");
+        let plan = &run.plan;
+        let method = &plan.methods[0];
+        let asked = parts(&plan.protocol, method);
+        run.attempt(method, 1, 1, None);
+        run.attempt_after(method, 2, 1, &asked[1..], Some(Outcome::Completed));
+        let attempts = state::attempts(&run.dir(), &method.id).unwrap();
+        let view = method_view(plan, method, RunState::Ended, &attempts);
+        // Half a second to the checkpoint of the first attempt, and the whole of the second.
+        assert_eq!(view.elapsed_seconds, 0.5 + 3.25);
+        assert_eq!(view.sentence, "completed in 3.750 s");
+        let seconds: Vec<f64> = view.attempts.iter().map(|one| one.seconds).collect();
+        assert_eq!(seconds, [0.0, 3.25]);
+    }
 
     #[test]
     fn the_machine_has_memory() {

@@ -11,7 +11,7 @@ pub mod standing;
 #[cfg(test)]
 mod tampered;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use bundles::merge_bundles;
 

@@ -19,9 +19,9 @@ use proctor_protocol::public_metadata::is_local_path;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Run {
-    pub(super) folder: tempfile::TempDir,
-    pub(super) plan: Plan,
+pub(crate) struct Run {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) plan: Plan,
     loaded: Vec<LoadedEntry>,
 }
 
@@ -29,7 +29,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
 }
 
-pub(super) fn run(methods: &str, manifest: &str) -> Run {
+pub(crate) fn run(methods: &str, manifest: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("methods.json");
     std::fs::write(&file, methods).unwrap();
@@ -81,12 +81,12 @@ pub(super) fn run(methods: &str, manifest: &str) -> Run {
 }
 
 impl Run {
-    pub(super) fn dir(&self) -> RunDir {
+    pub(crate) fn dir(&self) -> RunDir {
         RunDir::new(&self.folder.path().join("run"))
     }
 
     /// Writes an attempt that scored its first `answered` parts.
-    pub(super) fn attempt(
+    pub(crate) fn attempt(
         &self,
         method: &Method,
         number: u32,
@@ -104,7 +104,7 @@ impl Run {
     }
 
     /// Writes an attempt that goes on from the last one, which has no attempt after it yet, and scored these parts.
-    pub(super) fn attempt_after(
+    pub(crate) fn attempt_after(
         &self,
         method: &Method,
         number: u32,
