@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Document;
 use super::assemble::result_status;
-use crate::canonical::{Object, Value, casefold, py_strip};
+use crate::canonical::{Object, Value, caseless, py_strip};
 use crate::frozen::Protocol;
 use crate::object;
 use crate::report::{Row, aggregate, expected_datasets, rank};
@@ -44,7 +44,7 @@ pub enum MergeError {
     },
     /// Two methods have one display name.
     #[error(
-        "two methods are named {name:?} ({first_id} and {second_id}); display names must differ, letter case aside"
+        "two methods are named {name:?} ({first_id} and {second_id}); display names must differ, letter case aside, and how accents are composed"
     )]
     DuplicateName {
         /// The name.
@@ -107,7 +107,7 @@ fn check_methods(parts: &[Document]) -> Result<(), MergeError> {
                     second: at + 1,
                 });
             }
-            let name = casefold(py_strip(&row.algorithm_name));
+            let name = caseless(py_strip(&row.algorithm_name));
             let owner = id_of
                 .entry(name)
                 .or_insert_with(|| row.algorithm_id.clone());

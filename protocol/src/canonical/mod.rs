@@ -9,7 +9,7 @@ mod value;
 mod write;
 
 pub use python::{
-    casefold, is_alnum, is_unseen, is_word_char, py_float, py_isspace, py_lower, py_strip,
+    casefold, caseless, is_alnum, is_unseen, is_word_char, py_float, py_isspace, py_lower, py_strip,
 };
 pub use read::{Limits, ReadError, read, read_streaming, read_with};
 pub use value::{Object, Value};

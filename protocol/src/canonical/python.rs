@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use caseless::Caseless as _;
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// `str.isspace` of one character: Unicode white space and U+001C..U+001F.
 pub fn py_isspace(character: char) -> bool {
@@ -37,6 +38,12 @@ pub fn py_lower(text: &str) -> String {
 /// `str.casefold()`: full default case folding.
 pub fn casefold(text: &str) -> String {
     text.chars().default_case_fold().collect()
+}
+
+/// What texts have in common that look the same apart from case, however their characters are composed: canonical
+/// caseless matching (Unicode Standard 16.0, section 3.13, D145).
+pub fn caseless(text: &str) -> String {
+    text.nfd().default_case_fold().nfd().collect()
 }
 
 /// `str.isalnum` of one character: a letter, or anything with a numeric value.

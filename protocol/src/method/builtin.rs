@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file_hash::sha256_file;
+use super::file_hash::FileHashes;
 use super::{Common, Method, MethodKind, defaults, preset, to_serde};
 use crate::canonical::{Object, Value, py_strip};
 use crate::input::{Refusal, member};
@@ -25,7 +25,13 @@ const OWN_KEYS: &[&str] = &[
 ];
 
 /// Reads one method of Matheel's form. `at` is its number in the file, from 1; `base` the folder of the file.
-pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result<Method, Refusal> {
+pub(super) fn read(
+    item: &Object,
+    field: &str,
+    at: usize,
+    base: &Path,
+    hashes: &mut FileHashes,
+) -> Result<Method, Refusal> {
     for key in ["threshold", "k"] {
         if item.get(key).is_some_and(|value| !value.is_null()) {
             return Err(Refusal::new(
@@ -42,7 +48,7 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
     }
     let preset = chosen_preset(item, field)?;
     let own = own_options(item, field, preset.as_ref().map(|(_, options)| options))?;
-    let algorithm = custom_algorithm(item, field, base)?;
+    let algorithm = custom_algorithm(item, field, base, hashes)?;
     if let (Some((name, _)), Some(_)) = (&preset, &algorithm) {
         return Err(Refusal::new(
             member(field, "algorithm_path"),
@@ -176,6 +182,7 @@ fn custom_algorithm(
     item: &Object,
     field: &str,
     base: &Path,
+    hashes: &mut FileHashes,
 ) -> Result<Option<CustomAlgorithm>, Refusal> {
     let field = member(field, "algorithm_path");
     let text = match item.get("algorithm_path") {
@@ -204,7 +211,7 @@ fn custom_algorithm(
             format!("{}: cannot be read: {error}", path.display()),
         )
     };
-    let sha256 = sha256_file(&path).map_err(|error| unreadable(&error))?;
+    let sha256 = hashes.sha256(&path).map_err(|error| unreadable(&error))?;
     let source = std::fs::read(&path).map_err(|error| unreadable(&error))?;
     // Such a module computes its own published options when it is run, so its identity cannot be told by reading it.
     let hook = b"portable_configuration";

@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 pub use defaults::MATHEEL_VERSION;
 pub use eligibility::{excluded_datasets, exclusion_reason};
-pub use file_hash::sha256_file;
+pub use file_hash::{FileHashes, sha256_file};
 pub use preset::preset_names;
 pub use program::SEARCH_PATH;
 pub use to_serde::to_serde;
 use to_serde::too_long;
 
-use crate::canonical::{Limits, Object, Value, casefold, digest, is_unseen, py_strip};
+use crate::canonical::{Limits, Object, Value, caseless, digest, is_unseen, py_strip};
 use crate::coerce;
 use crate::frozen::{DatasetEntry, Protocol};
 use crate::input::{InputError, Refusal, index, member, read_named_json};
@@ -133,13 +133,14 @@ pub fn methods_from_value(value: &Value, base: &Path) -> Result<Vec<Method>, Met
     let mut methods = Vec::with_capacity(items.len());
     let mut names = HashMap::new();
     let mut ids = HashMap::new();
+    let mut hashes = FileHashes::default();
     for (at, item) in items.iter().enumerate() {
         let field = index(field, at);
-        let method = read_method(item, &field, at + 1, base)?;
-        let name = casefold(py_strip(&method.name));
+        let method = read_method(item, &field, at + 1, base, &mut hashes)?;
+        let name = caseless(py_strip(&method.name));
         if let Some(other) = names.insert(name, field.clone()) {
             let problem = format!(
-                "{:?} is also the name of {other}, apart from case and spaces; give each method its own name",
+                "{:?} is also the name of {other}, apart from case, spaces and how accents are composed; give each method its own name",
                 method.name
             );
             return Err(Refusal::new(member(&field, "name"), problem).into());
@@ -157,7 +158,13 @@ pub fn methods_from_value(value: &Value, base: &Path) -> Result<Vec<Method>, Met
     Ok(methods)
 }
 
-fn read_method(item: &Value, field: &str, at: usize, base: &Path) -> Result<Method, Refusal> {
+fn read_method(
+    item: &Value,
+    field: &str,
+    at: usize,
+    base: &Path,
+    hashes: &mut FileHashes,
+) -> Result<Method, Refusal> {
     match item {
         Value::String(preset) if preset::find(preset).is_none() => {
             Err(Refusal::new(field, builtin::unknown_preset(preset)))
@@ -166,10 +173,12 @@ fn read_method(item: &Value, field: &str, at: usize, base: &Path) -> Result<Meth
             let item: Object = [("preset", Value::String(preset.clone()))]
                 .into_iter()
                 .collect();
-            builtin::read(&item, field, at, base)
+            builtin::read(&item, field, at, base, hashes)
         }
-        Value::Object(item) if item.contains_key("command") => program::read(item, field, at, base),
-        Value::Object(item) => builtin::read(item, field, at, base),
+        Value::Object(item) if item.contains_key("command") => {
+            program::read(item, field, at, base, hashes)
+        }
+        Value::Object(item) => builtin::read(item, field, at, base, hashes),
         other => {
             let problem = format!(
                 "is {}; a method is the name of a preset or an object",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file_hash::sha256_file;
+use super::file_hash::FileHashes;
 use super::launch::{self, is_executable};
 use super::{Common, Method, MethodKind, Program};
 use crate::canonical::{Object, Value, py_strip};
@@ -41,7 +41,13 @@ struct Declared<'a> {
 }
 
 /// Reads one program. `base` is the folder of the methods file.
-pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result<Method, Refusal> {
+pub(super) fn read(
+    item: &Object,
+    field: &str,
+    at: usize,
+    base: &Path,
+    hashes: &mut FileHashes,
+) -> Result<Method, Refusal> {
     if let Some(key) = item.keys().find(|key| !KEYS.contains(key)) {
         return Err(Refusal::new(
             member(field, key),
@@ -52,7 +58,7 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
         ));
     }
     let common = Common::read(item, field, || format!("program_{at}"))?;
-    let files = declared_files(item, field, base)?;
+    let files = declared_files(item, field, base, hashes)?;
     let command = texts(item, "command", field)?;
     let Some((first, arguments)) = command.split_first() else {
         return Err(Refusal::new(
@@ -60,7 +66,13 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
             "is empty; give the executable and its arguments",
         ));
     };
-    let executable = executable(first, &files, &index(&member(field, "command"), 0), base)?;
+    let executable = executable(
+        first,
+        &files,
+        &index(&member(field, "command"), 0),
+        base,
+        hashes,
+    )?;
     let mut resolved = vec![executable.path_text.clone()];
     let mut published = vec![executable.base_name.clone()];
     for (at, argument) in arguments.iter().enumerate() {
@@ -96,12 +108,12 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
         }
     };
 
-    let mut hashes: Vec<_> = files
+    let mut promised: Vec<_> = files
         .iter()
         .map(|file| (file.base_name, file.sha256.as_str()))
         .collect();
-    hashes.sort_unstable();
-    let hashes: Vec<Value> = hashes
+    promised.sort_unstable();
+    let promised: Vec<Value> = promised
         .into_iter()
         .map(|(name, sha256)| object! { "name" => name, "sha256" => sha256 })
         .collect();
@@ -109,7 +121,7 @@ pub(super) fn read(item: &Object, field: &str, at: usize, base: &Path) -> Result
     configuration.insert("kind", "program");
     configuration.insert("command", published);
     configuration.insert("executable_sha256", executable.sha256);
-    configuration.insert("files", hashes);
+    configuration.insert("files", promised);
     configuration.insert("options", options.clone());
     configuration.insert("env", env.clone());
     common.declare(&mut configuration);
@@ -158,6 +170,7 @@ fn declared_files<'a>(
     item: &'a Object,
     field: &str,
     base: &Path,
+    hashes: &mut FileHashes,
 ) -> Result<Vec<Declared<'a>>, Refusal> {
     let mut files: Vec<Declared<'a>> = Vec::new();
     for (at, text) in texts(item, "files", field)?.into_iter().enumerate() {
@@ -172,7 +185,9 @@ fn declared_files<'a>(
                 format!("{text:?} does not name a file"),
             ));
         };
-        let sha256 = sha256_file(&path).map_err(|error| unreadable(&field, &path, &error))?;
+        let sha256 = hashes
+            .sha256(&path)
+            .map_err(|error| unreadable(&field, &path, &error))?;
         if files.iter().any(|file| file.path == path) {
             return Err(Refusal::new(
                 field,
@@ -278,6 +293,7 @@ fn executable(
     files: &[Declared<'_>],
     field: &str,
     base: &Path,
+    hashes: &mut FileHashes,
 ) -> Result<Executable, Refusal> {
     let path = if let Some(file) = declared(name, files, field)? {
         file.path.clone()
@@ -295,7 +311,9 @@ fn executable(
                 Refusal::new(field, problem)
             })?
     };
-    let sha256 = sha256_file(&path).map_err(|error| unreadable(field, &path, &error))?;
+    let sha256 = hashes
+        .sha256(&path)
+        .map_err(|error| unreadable(field, &path, &error))?;
     if !is_executable(&path) {
         let problem = format!(
             "{} is not executable; make it so (chmod +x) or name its interpreter first",

@@ -640,6 +640,31 @@ fn names_are_short_texts_that_can_be_seen() {
 }
 
 #[test]
+fn names_that_look_the_same_are_refused() {
+    let read = |one: &str, other: &str| {
+        let method = |preset: &str, name: &str| object! { "preset" => preset, "name" => name };
+        let items = vec![method("Levenshtein", one), method("GST", other)];
+        methods_from_value(&Value::Array(items), Path::new("/")).map(|_| ())
+    };
+    for (one, other) in [
+        // One character, and a letter with a combining mark; also in another case.
+        ("\u{e9}t\u{e9}", "e\u{301}te\u{301}"),
+        ("\u{c9}t\u{e9}", "e\u{301}te\u{301}"),
+        // Two marks in either order.
+        ("a\u{323}\u{307}", "a\u{307}\u{323}"),
+        // The angstrom sign and the letter.
+        ("\u{212b}", "\u{c5}"),
+    ] {
+        let text = read(one, other).unwrap_err().to_string();
+        assert!(
+            text.starts_with("[1].name: ") && text.contains("also the name of [0]"),
+            "{text}"
+        );
+    }
+    assert!(read("\u{e9}", "e").is_ok());
+}
+
+#[test]
 fn an_integer_no_worker_can_be_told_is_refused() {
     let item = |count: &str| {
         let text = format!("[{{\"preset\": \"GST\", \"chunk_size\": {count}}}]");

@@ -3,6 +3,7 @@
 use super::{BUNDLE_FILE, INVENTORY_FILE};
 use crate::rundir::disk::{self, In, Out};
 use crate::rundir::durable::{self, At, DiskError, DiskResult};
+use crate::rundir::numbered;
 use proctor_protocol::bundle::{InventoryRow, inventory_root, inventory_value};
 use proctor_protocol::canonical::{Value, hex, pretty};
 use sha2::{Digest, Sha256};
@@ -249,7 +250,9 @@ impl Sealed {
 /// It cannot be read.
 pub fn newest_number(folder: &Path) -> DiskResult<Option<u32>> {
     let entries = disk::list(folder).at("read", folder)?;
-    let number = |name: &std::ffi::OsString| name.to_str()?.parse::<u32>().ok();
+    // Nobody makes so many; a folder of that name is somebody else's, and no number comes after it.
+    let number =
+        |name: &std::ffi::OsString| numbered(name.to_str()?).filter(|last| *last < u32::MAX);
     Ok(entries.iter().filter_map(|(name, _)| number(name)).max())
 }
 
@@ -291,6 +294,12 @@ mod tests {
         assert_eq!(other.path, merged.join("0002"));
         assert_ne!(other.root_sha256, first.root_sha256);
         assert_eq!(fs::read_dir(&merged).unwrap().count(), 2);
+        // Folders that are named otherwise are nobody's.
+        for name in ["7", "+0008", "00009", "4294967295"] {
+            fs::create_dir(merged.join(name)).unwrap();
+        }
+        let third = build(&merged, "z").publish_numbered(&merged).unwrap();
+        assert_eq!(third.path, merged.join("0003"));
     }
 
     #[test]

@@ -65,8 +65,9 @@ fn outlook(session: &Session) -> Vec<String> {
                 }
                 (None, 0) => format!("{name}: starts anew ({})", ancestry.reason.name()),
                 (None, kept) => format!(
-                    "{name}: goes on ({}), {kept} answers kept, {:.3} s of its budget used",
+                    "{name}: goes on ({}), {kept} {} kept, {:.3} s of its budget used",
                     ancestry.reason.name(),
+                    if kept == 1 { "answer" } else { "answers" },
                     ancestry.earlier_seconds
                 ),
             })

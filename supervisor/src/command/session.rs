@@ -74,13 +74,13 @@ pub(super) fn carry_out(
         bundle: &published.bundle,
         page: &published.page,
     };
-    results::report(
+    let reported = results::report(
         session.plan(),
         &published.document,
         &published.methods,
         &place,
         json,
-    )?;
+    );
     let exit = if summary.stopped {
         Exit::Interrupted
     } else if let Some(error) = &summary.trouble {
@@ -89,7 +89,9 @@ pub(super) fn carry_out(
         published.exit()
     };
     let bundle = &published.bundle.path;
+    // Also when nobody reads what is printed any more: then it is the only one to tell.
     finish(on_finish, session, &published.line(), Some(bundle), exit);
+    reported?;
     Ok(exit)
 }
 

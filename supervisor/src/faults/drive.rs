@@ -199,7 +199,7 @@ impl Drive {
         let desk = session.desk(number, assignment.ancestry.clone(), &[0])?;
         let id = desk.id.clone();
         if let Some(verdict) = &assignment.verdict {
-            desk.settle(verdict.clone())?;
+            desk.settle(verdict.clone(), Value::Null)?;
             self.promised.terminals.push((method.id.clone(), id));
             return Ok(());
         }

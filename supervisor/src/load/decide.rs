@@ -36,13 +36,13 @@ impl Rule {
     }
 }
 
-/// How a method came through the gate.
+/// How a method came through the gate, or did not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admission {
     /// The rule.
     pub rule: Rule,
     /// `quiet`: others used at most what they may. `late`: they used more, and the time to wait was over. `unseen`: what
-    /// they use cannot be seen here.
+    /// they use cannot be seen here. `refused`: it was not let through.
     pub passed: &'static str,
     /// How long it waited.
     pub waited_seconds: f64,
@@ -73,9 +73,26 @@ pub enum Decision {
     Look,
     /// It waits, for this reason.
     Wait(String),
-    /// It is not started at all, for this reason.
-    Refuse(String),
+    /// It is not started at all.
+    Refuse {
+        /// Why.
+        reason: String,
+        /// What the gate saw, for the record.
+        admission: Admission,
+    },
 }
+
+/// The word in the record of an attempt that says how it came through the gate; `None` without a gate.
+pub fn passed(measured: &Value) -> Option<&str> {
+    measured.get("load_gate")?.get("passed")?.as_str()
+}
+
+/// True of an attempt that was never made, since the gate did not let it through.
+pub fn was_refused(measured: &Value) -> bool {
+    passed(measured) == Some(REFUSED)
+}
+
+const REFUSED: &str = "refused";
 
 /// Decides for a method that has waited so many seconds. `load` is what others did during the last look, `None` when nobody
 /// has looked for long enough yet.
@@ -83,17 +100,20 @@ pub fn decide(rule: &Rule, load: Option<&OtherLoad>, waited_seconds: f64) -> Dec
     let Some(load) = load else {
         return Decision::Look;
     };
-    let admit = |passed| {
-        Decision::Start(Admission {
-            rule: *rule,
-            passed,
-            waited_seconds,
-            cores: load.cores,
-        })
+    let admission = |passed| Admission {
+        rule: *rule,
+        passed,
+        waited_seconds,
+        cores: load.cores,
+    };
+    let admit = |passed| Decision::Start(admission(passed));
+    let refuse = |reason| Decision::Refuse {
+        reason,
+        admission: admission(REFUSED),
     };
     let Some(fraction) = load.fraction() else {
         return if rule.refuse {
-            Decision::Refuse("what other processes use of the cores cannot be seen here".into())
+            refuse("what other processes use of the cores cannot be seen here".into())
         } else {
             admit("unseen")
         };
@@ -106,7 +126,7 @@ pub fn decide(rule: &Rule, load: Option<&OtherLoad>, waited_seconds: f64) -> Dec
     if waited_seconds < rule.max_wait_seconds {
         Decision::Wait(text)
     } else if rule.refuse {
-        Decision::Refuse(format!(
+        refuse(format!(
             "the machine was busy for {waited_seconds:.0} s: {text}, and --max-load {} allows less",
             rule.max_load
         ))
@@ -172,7 +192,12 @@ mod tests {
                         }
                         Decision::Look => "look",
                         Decision::Wait(_) => "wait",
-                        Decision::Refuse(_) => "refuse",
+                        Decision::Refuse { admission, .. } => {
+                            assert_eq!(Some(admission.cores), cores);
+                            let value = admission.to_value();
+                            assert!(was_refused(&object! { "load_gate" => value }));
+                            "refuse"
+                        }
                     };
                     let over = waited >= 10.0;
                     let expected = match cores {
@@ -207,13 +232,15 @@ mod tests {
             decide(&rule(0.25, false), Some(&busy), 0.0),
             Decision::Wait("3 other processes use 1.7 of 2 cores".into())
         );
+        let Decision::Refuse { reason, admission } = decide(&rule(0.25, true), Some(&busy), 12.4)
+        else {
+            panic!("started");
+        };
         assert_eq!(
-            decide(&rule(0.25, true), Some(&busy), 12.4),
-            Decision::Refuse(
-                "the machine was busy for 12 s: 3 other processes use 1.7 of 2 cores, and --max-load 0.25 allows less"
-                    .into()
-            )
+            reason,
+            "the machine was busy for 12 s: 3 other processes use 1.7 of 2 cores, and --max-load 0.25 allows less"
         );
+        assert_eq!(admission.waited_seconds, 12.4);
         // Also of load that is not heavy by itself.
         let little = load(Some(0.07));
         assert_eq!(

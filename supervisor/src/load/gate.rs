@@ -91,7 +91,7 @@ mod tests {
             match gate.ask() {
                 Decision::Start(admission) => break admission,
                 Decision::Look => {}
-                Decision::Wait(reason) | Decision::Refuse(reason) => panic!("{reason}"),
+                Decision::Wait(reason) | Decision::Refuse { reason, .. } => panic!("{reason}"),
             }
             assert!(begun.elapsed() < Duration::from_secs(30));
             std::thread::sleep(Duration::from_millis(20));

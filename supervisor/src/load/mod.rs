@@ -7,7 +7,7 @@
 mod decide;
 mod gate;
 
-pub use decide::{Admission, Decision, Rule, decide};
+pub use decide::{Admission, Decision, Rule, decide, passed, was_refused};
 pub use gate::Gate;
 
 /// Seconds that a method waits for a quiet machine unless somebody says otherwise.

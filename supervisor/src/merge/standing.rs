@@ -1,16 +1,14 @@
 //! What a bundle may call itself: what was planned, less what the rooms of its methods turned out not to have.
 
 use super::records::MethodRecord;
+use crate::load::passed;
 use crate::run::official;
 use crate::rundir::plan::Plan;
 use proctor_protocol::canonical::Value;
 
 /// True of an attempt that came through the load gate because the time to wait was over, or because nothing was seen.
 fn started_under_load(measured: &Value) -> bool {
-    let passed = measured
-        .get("load_gate")
-        .and_then(|gate| gate.get("passed")?.as_str());
-    matches!(passed, Some("late" | "unseen"))
+    matches!(passed(measured), Some("late" | "unseen"))
 }
 
 /// How a run stands against the demands of official runs.
@@ -85,7 +83,12 @@ mod tests {
 
     #[test]
     fn only_who_came_late_or_unseen_through_the_gate_started_under_load() {
-        for (passed, expected) in [("quiet", false), ("late", true), ("unseen", true)] {
+        for (passed, expected) in [
+            ("quiet", false),
+            ("late", true),
+            ("unseen", true),
+            ("refused", false),
+        ] {
             let measured = object! { "load_gate" => object! { "passed" => passed } };
             assert_eq!(started_under_load(&measured), expected, "{passed}");
         }

@@ -1,6 +1,7 @@
 //! Plain text tables.
 
 use super::plain;
+use unicode_width::UnicodeWidthStr;
 
 /// How a column is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Table {
 
     /// The text, each line ended.
     pub fn text(&self) -> String {
-        let width = |text: &str| text.chars().count();
+        let width = |text: &str| text.width();
         let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| width(name)).collect();
         for row in &self.rows {
             for (most, cell) in widths.iter_mut().zip(row) {
@@ -77,5 +78,13 @@ mod tests {
         table.row(["Größe".into(), "0.5".into()]);
         table.row(["b".into(), "0.25".into()]);
         assert_eq!(table.text(), "method    f1\nGröße    0.5\nb       0.25\n");
+        // A terminal gives two columns to each of these, and none to a combining accent.
+        let mut table = Table::new([("method", Align::Left), ("f1", Align::Right)]);
+        table.row(["方法🦀".into(), "0.5".into()]);
+        table.row(["e\u{301}".into(), "0.25".into()]);
+        assert_eq!(
+            table.text(),
+            "method    f1\n方法🦀   0.5\ne\u{301}       0.25\n"
+        );
     }
 }

@@ -15,7 +15,7 @@ use crate::rundir::reserve::Reserve;
 use crate::rundir::session::Lease;
 use crate::rundir::{Ancestry, Supervisor, state};
 use proctor_protocol::canonical::{Value, digest, pretty};
-use proctor_protocol::method::{Method, MethodKind};
+use proctor_protocol::method::{FileHashes, Method, MethodKind};
 use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
 use std::path::PathBuf;
@@ -183,11 +183,9 @@ impl Desk {
     ///
     /// # Errors
     /// The record cannot be written; the attempt then has no result.
-    pub fn settle(&self, outcome: Outcome) -> Result<Terminal, AttemptError> {
-        let terminal = terminal(
-            &Ending::not_started(outcome, Isolation::none()),
-            Value::Null,
-        );
+    pub fn settle(&self, outcome: Outcome, measured: Value) -> Result<Terminal, AttemptError> {
+        let ending = Ending::not_started(outcome, Isolation::none());
+        let terminal = terminal(&ending, measured);
         self.end(&terminal)?;
         Ok(terminal)
     }
@@ -274,7 +272,7 @@ fn answers(session: &Session) -> Vec<PathBuf> {
 
 /// Why a method cannot be started any more as the plan has it. Its files are read again right before they are used.
 fn changed(method: &Method, worker: &WorkerBinary) -> Option<String> {
-    let difference = unchanged::of_method(method, worker)?;
+    let difference = unchanged::of_method(method, worker, &mut FileHashes::default())?;
     let name = difference.path.file_name().unwrap_or_default().display();
     Some(match &difference.found {
         Ok(_) => format!("{name} was changed after the run was planned"),

@@ -17,6 +17,7 @@ use crate::rundir::record::{AttemptId, Terminal};
 use crate::rundir::state::{self, Heartbeat};
 use crate::schedule::{Schedule, Start};
 use proctor_protocol::canonical::{Value, pretty};
+use proctor_protocol::object;
 use proctor_protocol::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,7 +89,7 @@ pub(super) fn conduct(
             .assignment(method)
             .and_then(|one| one.verdict.clone());
         if let Some(outcome) = verdict.filter(|_| !stop.asked()) {
-            conductor.settle(method, outcome);
+            conductor.settle(method, outcome, Value::Null);
         }
     }
     std::thread::scope(|scope| {
@@ -160,9 +161,10 @@ impl<'a> Conductor<'a, '_> {
                 self.observer.waiting(method, &reason);
                 None
             }
-            Decision::Refuse(reason) => {
+            Decision::Refuse { reason, admission } => {
                 self.schedule.withdraw(method);
-                self.settle(method, Outcome::Infrastructure(reason));
+                let measured = object! { "load_gate" => admission.to_value() };
+                self.settle(method, Outcome::Infrastructure(reason), measured);
                 None
             }
         }
@@ -176,19 +178,19 @@ impl<'a> Conductor<'a, '_> {
                 if let Some(gate) = self.gate.as_mut().filter(|_| waited) {
                     gate.leave();
                 }
-                self.settle(method, Outcome::Cancelled);
+                self.settle(method, Outcome::Cancelled, Value::Null);
             }
         }
     }
 
     /// Makes the attempt of a method whose outcome is known without a worker.
-    fn settle(&mut self, method: usize, outcome: Outcome) {
+    fn settle(&mut self, method: usize, outcome: Outcome, measured: Value) {
         let Some(assignment) = self.session.assignment(method) else {
             return;
         };
         let ancestry = assignment.ancestry.clone();
         let settled = self.session.desk(method, ancestry, &[]).and_then(|desk| {
-            let terminal = desk.settle(outcome)?;
+            let terminal = desk.settle(outcome, measured)?;
             Ok((desk, terminal))
         });
         match settled {

@@ -1,9 +1,8 @@
 //! Whether what a run was planned with is still what lies there. A run goes on only with the same program, inputs and files.
 
 use crate::rundir::plan::{Plan, WorkerBinary};
-use crate::rundir::regular;
 use proctor_protocol::canonical::Value;
-use proctor_protocol::method::{Method, MethodKind};
+use proctor_protocol::method::{FileHashes, Method, MethodKind};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,8 +36,8 @@ impl fmt::Display for Difference {
     }
 }
 
-fn compare(path: &Path, expected: &str) -> Option<Difference> {
-    let found = regular::sha256(path);
+fn compare(path: &Path, expected: &str, hashes: &mut FileHashes) -> Option<Difference> {
+    let found = hashes.sha256(path);
     if found.as_ref().is_ok_and(|found| found == expected) {
         return None;
     }
@@ -50,7 +49,11 @@ fn compare(path: &Path, expected: &str) -> Option<Difference> {
 }
 
 /// The first file a method is made of that is not the one that was planned. Its id promises what runs.
-pub fn of_method(method: &Method, worker: &WorkerBinary) -> Option<Difference> {
+pub fn of_method(
+    method: &Method,
+    worker: &WorkerBinary,
+    hashes: &mut FileHashes,
+) -> Option<Difference> {
     let mut promised: Vec<(&Path, Option<&str>)> = Vec::new();
     match &method.kind {
         MethodKind::Program(program) => {
@@ -72,7 +75,7 @@ pub fn of_method(method: &Method, worker: &WorkerBinary) -> Option<Difference> {
         }
     }
     let mut promised = promised.into_iter();
-    promised.find_map(|(path, sha256)| compare(path, sha256.unwrap_or("none")))
+    promised.find_map(|(path, sha256)| compare(path, sha256.unwrap_or("none"), hashes))
 }
 
 /// What of the program, the inputs and the files of these methods is not as it was planned. An input that is gone
@@ -82,16 +85,17 @@ pub fn differences<'a>(
     methods: impl Iterator<Item = &'a Method>,
     other: Option<&Path>,
 ) -> Vec<Difference> {
+    let mut hashes = FileHashes::default();
     let mut found = Vec::new();
-    found.extend(other.and_then(|own| compare(own, &plan.binary_sha256)));
+    found.extend(other.and_then(|own| compare(own, &plan.binary_sha256, &mut hashes)));
     for input in &plan.inputs {
-        let difference = compare(&input.path, &input.sha256);
+        let difference = compare(&input.path, &input.sha256, &mut hashes);
         found.extend(difference.filter(|difference| {
             !matches!(&difference.found, Err(error) if error.kind() == io::ErrorKind::NotFound)
         }));
     }
     for method in methods {
-        let difference = of_method(method, &plan.policy.worker);
+        let difference = of_method(method, &plan.policy.worker, &mut hashes);
         found.extend(difference.filter(|one| {
             found
                 .iter()

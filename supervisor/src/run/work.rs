@@ -1,6 +1,7 @@
 //! What a session has to do for a method, from the records of its earlier attempts. Pure: it is told what the files say and
 //! answers what to ask a worker for, on whose account.
 
+use crate::load::was_refused;
 use crate::rundir::ancestry::{Ancestry, Inherited, Lost, Reason};
 use crate::rundir::plan::datasets;
 use crate::rundir::record::{Answer, Checkpoint, Part};
@@ -194,14 +195,18 @@ fn seen(newest: &Attempt, last_seen: Option<f64>) -> Option<f64> {
 }
 
 /// Of the newest attempts in a row that came to nothing through no fault of the method, without a checkpoint of their own: how
-/// many were cut off, and how many failed on our side. Those that somebody stopped do not count.
+/// many were cut off, and how many failed on our side. Those that somebody stopped do not count, nor those that a busy
+/// machine kept from starting.
 fn fruitless(attempts: &[Attempt]) -> (u32, u32) {
     let (mut lost, mut failures) = (0, 0);
     let started = attempts.iter().rev().filter(|one| one.started.is_some());
     for attempt in started {
         let none = attempt.checkpoints.is_empty();
-        match attempt.terminal.as_ref().map(|terminal| &terminal.outcome) {
-            Some(Outcome::Interrupted | Outcome::Cancelled) => {}
+        let terminal = attempt.terminal.as_ref();
+        let refused = terminal.is_some_and(|terminal| was_refused(&terminal.measured));
+        match terminal.map(|terminal| &terminal.outcome) {
+            Some(Outcome::Interrupted | Outcome::Cancelled) if none => {}
+            Some(_) if refused => {}
             None if none => lost += 1,
             Some(Outcome::Infrastructure(_)) if none => failures += 1,
             _ => break,

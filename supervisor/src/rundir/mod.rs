@@ -31,6 +31,14 @@ use crate::bundle::{Published, Sealed, newest_number};
 use durable::DiskResult;
 use std::path::{Path, PathBuf};
 
+/// The number that a folder of a session or a bundle is named after; `None` when it is none of ours.
+pub(crate) fn numbered(name: &str) -> Option<u32> {
+    let plain = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let number = name.parse().ok().filter(|_| plain)?;
+    // `00001` would be the first one a second time.
+    (format!("{number:04}") == name).then_some(number)
+}
+
 /// The paths of a run directory.
 #[derive(Debug, Clone)]
 pub struct RunDir {

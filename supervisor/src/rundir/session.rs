@@ -7,12 +7,12 @@
 //! RUN_DIR/submissions/<NNNN>/ended.json      when nothing of it runs any more
 //! ```
 
-use super::RunDir;
 use super::disk;
 use super::durable::{self, DiskResult};
 use super::fields::{Fields, RecordError};
 use super::regular;
 use super::supervisor::Supervisor;
+use super::{RunDir, numbered};
 use proctor_protocol::canonical::{Value, pretty, read};
 use proctor_protocol::object;
 use std::io;
@@ -234,7 +234,7 @@ impl RunDir {
         };
         let mut sessions = Vec::new();
         for (name, _) in entries {
-            let Some(number) = name.to_str().and_then(parse_number) else {
+            let Some(number) = name.to_str().and_then(numbered) else {
                 continue;
             };
             sessions.extend(read_session(number, folder.join(name))?);
@@ -242,14 +242,6 @@ impl RunDir {
         sessions.sort_by_key(|session| session.number);
         Ok(sessions)
     }
-}
-
-/// The number a folder is named after; `None` when it is none of ours.
-fn parse_number(name: &str) -> Option<u32> {
-    let plain = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_digit());
-    let number = name.parse().ok().filter(|_| plain)?;
-    // `00001` would be the first session a second time.
-    (format!("{number:04}") == name).then_some(number)
 }
 
 fn read_session(number: u32, dir: PathBuf) -> Result<Option<Session>, RecordError> {
@@ -347,13 +339,13 @@ mod tests {
     #[test]
     fn folders_of_other_names_are_nobodys() {
         let names = ["0001", "9999", "10000", "4294967295"];
-        let numbers = names.map(parse_number);
+        let numbers = names.map(numbered);
         assert_eq!(
             numbers,
             [Some(1), Some(9999), Some(10_000), Some(4_294_967_295)]
         );
         for name in ["1", "+001", "00001", "0001.bak", "4294967296", ""] {
-            assert_eq!(parse_number(name), None, "{name}");
+            assert_eq!(numbered(name), None, "{name}");
         }
     }
 

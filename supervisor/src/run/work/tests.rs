@@ -358,11 +358,39 @@ fn an_attempt_that_got_somewhere_or_was_stopped_by_somebody_does_not_count_again
         End::Infrastructure(0),
     ];
     assert_eq!(after(&ends).1.verdict, None);
+    // What was stopped after it had got somewhere got somewhere.
+    let stopped = [
+        End::Infrastructure(0),
+        End::Infrastructure(0),
+        End::Interrupted(1),
+        End::Infrastructure(0),
+    ];
+    assert_eq!(after(&stopped).1.verdict, None);
     ends.push(End::Infrastructure(0));
     let next = after(&ends).1;
     assert_eq!(next.verdict, Some(Outcome::Unresolved));
     // What it had stays its own.
     assert_eq!(next.ancestry.inherited.len(), 2);
+}
+
+#[test]
+fn a_busy_machine_sets_nobody_aside() {
+    let (mut attempts, _) = after(&[End::Infrastructure(0); 2]);
+    let (refused, _) = after(&[End::Infrastructure(0)]);
+    let mut refused = refused[0].clone();
+    let gate = object! { "load_gate" => object! { "passed" => "refused" } };
+    refused.terminal.as_mut().unwrap().measured = gate;
+    for number in 3..8 {
+        refused.id = AttemptId::local(number);
+        attempts.push(refused.clone());
+    }
+    let next = || assign(&parts(), &attempts, None, BUDGET, HOWS[0]).unwrap();
+    assert_eq!((next().verdict, next().parts), (None, parts()));
+    // They do not hide what was wrong on our side either.
+    let (failed, _) = after(&[End::Infrastructure(0)]);
+    attempts.push(failed[0].clone());
+    let next = assign(&parts(), &attempts, None, BUDGET, HOWS[0]).unwrap();
+    assert_eq!(next.verdict, Some(Outcome::Unresolved));
 }
 
 #[test]
