@@ -3,6 +3,7 @@
 use super::{Limits, Load, Output, jobs};
 use crate::daemon::client::run_number;
 use crate::room::Rung;
+use crate::run::on_finish::OnFinish;
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ pub struct Daemon {
     /// How long running methods may finish after SIGTERM before they are interrupted. They go on with the next daemon.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86400))]
     pub stop_grace: u64,
+    /// Run this command when a run is over, as `run --on-finish` does. The next run does not wait for it.
+    #[arg(long, value_name = "COMMAND", value_parser = OnFinish::parse)]
+    pub on_finish: Option<OnFinish>,
     /// Requests a second that are answered, on the socket and on TCP each.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_requests: u32,

@@ -17,6 +17,7 @@ pub(super) fn execute(args: &Daemon) -> Result<Exit, Error> {
         roots: roots(&args.root)?,
         worker: args.worker.clone(),
         stop_grace: Duration::from_secs(args.stop_grace),
+        on_finish: args.on_finish.clone(),
         requests_per_second: args.max_requests,
     });
     if let Err(error) = &result {

@@ -8,6 +8,7 @@ use crate::error::{Error, Exit};
 use crate::render::output::tell;
 use crate::render::plain;
 use crate::run::live::Glance;
+use crate::run::on_finish::{OnFinish, Told};
 use crate::run::{Ended, Entry, How, Observer, RETRIES, Session, Starting};
 use crate::rundir::reserve::Reserve;
 use crate::rundir::session::Mode;
@@ -19,6 +20,8 @@ use crate::schedule::core_sets;
 pub struct Library {
     /// The fence.
     pub fence: Fence,
+    /// What is told of each run that is over.
+    pub on_finish: Option<OnFinish>,
 }
 
 impl Conductor for Library {
@@ -33,12 +36,28 @@ impl Conductor for Library {
                 tell(&plain(&format!("run {}: {line}", job.id)));
             }
             Report {
-                exit_code: error.exit().code(),
+                exit: error.exit(),
                 sentence,
                 methods: job.counts(),
+                bundle: None,
                 unfinished: false,
             }
         })
+    }
+
+    fn tell(&self, job: &Job, report: &Report) {
+        let Some(command) = &self.on_finish else {
+            return;
+        };
+        let told = command.tell(&Told {
+            line: &report.sentence,
+            bundle: report.bundle.as_deref(),
+            run_dir: &job.run_dir,
+            exit: report.exit,
+        });
+        if let Err(why) = told {
+            tell(&plain(&format!("run {}: --on-finish: {why}", job.id)));
+        }
     }
 }
 
@@ -99,9 +118,10 @@ fn conduct(job: &Job) -> Result<Report, Error> {
         sentence.push_str(&first_line(&error.to_string()));
     }
     Ok(Report {
-        exit_code: exit.code(),
+        exit,
         sentence,
         methods,
+        bundle: Some(published.bundle.path.clone()),
         unfinished,
     })
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Exit};
 use crate::render::output::tell;
 use crate::render::plain;
 use crate::run::host::usable_cores;
+use crate::run::on_finish::OnFinish;
 use crate::run::signals::ignores;
 use crate::run::sweep::sweep;
 use nix::sys::signal::{SigSet, Signal};
@@ -48,6 +49,8 @@ pub struct Config {
     pub worker: Option<PathBuf>,
     /// How long running methods may finish after a signal.
     pub stop_grace: Duration,
+    /// What is told of each run that is over.
+    pub on_finish: Option<OnFinish>,
     /// Requests a second, on each door.
     pub requests_per_second: u32,
 }
@@ -91,6 +94,7 @@ pub fn serve(config: &Config) -> Result<Exit, Error> {
     let fence = Fence::new(&roots, state.root(), config.worker.as_deref());
     let library = Library {
         fence: fence.clone(),
+        on_finish: config.on_finish.clone(),
     };
     let queue = Queue::new(state, found, &cores, Box::new(library));
     let submissions = Submissions::begin(Arc::clone(&queue), roots, fence, config.worker.clone());

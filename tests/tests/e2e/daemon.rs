@@ -40,7 +40,12 @@ fn a_run_is_queued_followed_and_fetched_with_the_results_of_run() {
         json!("GST"),
     ];
     bench.run(&methods).exits(1);
-    let mut daemon = Daemon::start(&bench, &[]);
+    let told = bench.path("told");
+    let on_finish = format!(
+        "sh -c 'echo \"$1\" > {0}.new; echo \"$2\" >> {0}.new; mv {0}.new {0}' -",
+        told.display()
+    );
+    let mut daemon = Daemon::start(&bench, &["--on-finish", &on_finish]);
     let id = daemon.submit(&methods, &["--basename", "ours"]);
     assert_eq!(id, 1);
     // Its end is what watch ends with, and what it says on the way is for people.
@@ -54,6 +59,12 @@ fn a_run_is_queued_followed_and_fetched_with_the_results_of_run() {
     let watched = daemon.ask(&["watch", "1", "--json"]).exits(1);
     let summary: Value = serde_json::from_str(&watched.stdout).expect("JSON");
     assert_eq!(summary["exit_code"], 1);
+
+    wait_for("the command that is told", || told.exists());
+    let words = std::fs::read_to_string(&told).expect("it was told");
+    let bundle = daemon.state().join("runs/00000001/merged/0001");
+    let line = "Matheel-Plagiarism-v1: 2 of 3 methods completed, 1 failed, 0 without a result";
+    assert_eq!(words, format!("{line}\n{}\n", bundle.display()));
 
     let run = daemon.show(1);
     assert_eq!(run["state"], "ended");

@@ -11,12 +11,12 @@ use super::schedule::{Dispatcher, Start, Waiting};
 use super::state::{Ended, Found, Record, StateDir, StateError, Submitted};
 use super::steer::Steer;
 use super::view::{Counts, ENDED_SHOWN, RunSummary};
+use crate::error::Exit;
 use crate::render::output::tell;
 use crate::render::plain;
 use crate::render::progress::ranges;
 use crate::run::host::now_utc;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,12 +26,14 @@ use tokio::sync::watch;
 /// How a run went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The exit code `proctor run` would have had.
-    pub exit_code: u8,
+    /// As `proctor run` would have ended.
+    pub exit: Exit,
     /// In one sentence.
     pub sentence: String,
     /// How its methods ended.
     pub methods: Counts,
+    /// Its bundle, where one could be made.
+    pub bundle: Option<PathBuf>,
     /// True when the daemon's stop cut it off: a later daemon goes on with it.
     pub unfinished: bool,
 }
@@ -40,6 +42,11 @@ pub struct Report {
 pub trait Conductor: Send + Sync {
     /// Conducts a run to its end, on the calling thread.
     fn conduct(&self, job: &Job) -> Report;
+
+    /// A run is over and its cores are free. Called on a thread that is held to nothing and that nobody waits for.
+    fn tell(&self, job: &Job, report: &Report) {
+        let _ = (job, report);
+    }
 }
 
 /// A run to be conducted.
@@ -287,7 +294,7 @@ impl Queue {
         if record.cancelled.run && steer.is_none() && record.started_utc.is_none() {
             record.ended = Some(Ended {
                 utc: now_utc(),
-                exit_code: crate::error::Exit::Interrupted.code(),
+                exit_code: Exit::Interrupted.code(),
                 sentence: "was cancelled before it started".into(),
                 methods: Counts {
                     total: record.methods,
@@ -380,16 +387,35 @@ impl Queue {
     }
 
     fn conduct(self: &Arc<Self>, job: &Job) {
-        // A breakdown must not keep the cores of the run for ever.
-        let conduct = AssertUnwindSafe(|| self.conductor.conduct(job));
-        let report = catch_unwind(conduct).unwrap_or_else(|_| Report {
-            exit_code: crate::error::Exit::Infrastructure.code(),
-            sentence: "its supervision broke down; this is a bug in proctor, please report it"
-                .into(),
-            methods: self.counts(job.id),
-            unfinished: false,
+        // On a thread of its own, since it may hold itself to less than is needed afterwards. A breakdown must not keep the
+        // cores of the run for ever.
+        let conducted = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name(format!("run-{}", job.id));
+            let thread = thread.spawn_scoped(scope, || self.conductor.conduct(job));
+            thread.map(|thread| thread.join().ok())
         });
-        self.over(job.id, report);
+        let report = match conducted {
+            Ok(Some(report)) => report,
+            Ok(None) => self.broken(
+                job,
+                "its supervision broke down; this is a bug in proctor, please report it",
+            ),
+            Err(error) => self.broken(job, &format!("no thread can be started: {error}")),
+        };
+        self.over(job.id, &report);
+        if !report.unfinished {
+            self.conductor.tell(job, &report);
+        }
+    }
+
+    fn broken(&self, job: &Job, sentence: &str) -> Report {
+        Report {
+            exit: Exit::Infrastructure,
+            sentence: sentence.to_owned(),
+            methods: self.counts(job.id),
+            bundle: None,
+            unfinished: false,
+        }
     }
 
     fn counts(&self, id: u64) -> Counts {
@@ -400,7 +426,7 @@ impl Queue {
             .map_or_else(Counts::default, |live| live.counts)
     }
 
-    fn over(self: &Arc<Self>, id: u64, report: Report) {
+    fn over(self: &Arc<Self>, id: u64, report: &Report) {
         let writing = self.write();
         tell(&plain(&format!("run {id}: {}", report.sentence)));
         let record = {
@@ -415,8 +441,8 @@ impl Queue {
             } else {
                 record.ended = Some(Ended {
                     utc: now_utc(),
-                    exit_code: report.exit_code,
-                    sentence: report.sentence,
+                    exit_code: report.exit.code(),
+                    sentence: report.sentence.clone(),
                     methods: report.methods,
                 });
                 Some(record)
@@ -518,7 +544,7 @@ impl Queue {
 /// Conducts a run on a thread of its own.
 fn launch(job: Job) {
     let (id, queue) = (job.id, Arc::clone(&job.queue));
-    let thread = std::thread::Builder::new().name(format!("run-{id}"));
+    let thread = std::thread::Builder::new().name(format!("end-{id}"));
     let spawned = thread.spawn(move || {
         let queue = Arc::clone(&job.queue);
         queue.conduct(&job);

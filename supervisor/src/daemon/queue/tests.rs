@@ -91,7 +91,8 @@ impl Stage {
 
 fn report(unfinished: bool) -> Report {
     Report {
-        exit_code: 1,
+        exit: Exit::Negative,
+        bundle: None,
         sentence: "as told".into(),
         methods: Counts {
             total: 3,
