@@ -15,7 +15,7 @@ pub enum Exit {
     Usage,
     /// Could not finish or judge: our side failed.
     Infrastructure,
-    /// Stopped by a signal.
+    /// Stopped by a signal, or somebody cancelled it.
     Interrupted,
 }
 

@@ -5,6 +5,7 @@ use super::confine::Fence;
 use super::queue::{Conductor, Job, Pace, Report};
 use super::view::Counts;
 use crate::error::{Error, Exit};
+use crate::merge::records::MethodRecord;
 use crate::render::output::tell;
 use crate::render::plain;
 use crate::run::live::Glance;
@@ -12,7 +13,9 @@ use crate::run::on_finish::{OnFinish, Told};
 use crate::run::{Ended, Entry, How, Observer, RETRIES, Session, Starting};
 use crate::rundir::reserve::Reserve;
 use crate::rundir::session::Mode;
+use crate::rundir::state;
 use crate::schedule::core_sets;
+use proctor_protocol::outcome::Outcome;
 
 /// The one library, on threads that read within a fence: what lies behind the paths of a plan may have changed since it was
 /// made.
@@ -61,6 +64,21 @@ impl Conductor for Library {
     }
 }
 
+/// Counts a method that ended like this.
+fn end(counts: &mut Counts, outcome: &Outcome) {
+    counts.ended += 1;
+    match (outcome.succeeded(), outcome.charged()) {
+        (true, _) => {}
+        (false, true) => counts.failed += 1,
+        (false, false) => counts.without_result += 1,
+    }
+}
+
+/// Whether the next session makes another attempt of a method that ended like this. What somebody cancelled stays so.
+fn is_made_good(outcome: &Outcome) -> bool {
+    !outcome.charged() && !matches!(outcome, Outcome::Cancelled | Outcome::Unresolved)
+}
+
 fn first_line(text: &str) -> String {
     plain(text.lines().next().unwrap_or_default())
 }
@@ -89,20 +107,38 @@ fn conduct(job: &Job) -> Result<Report, Error> {
         tell(&plain(&format!("run {}: {error}", job.id)));
     }
     // Also when our side failed: what is finished is published, marked incomplete.
-    let published = match (session.publish(), summary.trouble) {
+    let cancelled = job.steer.cancelled();
+    let (published, trouble) = match (session.publish(), summary.trouble) {
         (Ok(published), trouble) => (published, trouble),
+        // The next daemon goes on with it all the same.
+        (Err(error), _) if summary.stopped && !cancelled => {
+            return Ok(Report {
+                exit: Exit::Interrupted,
+                sentence: format!(
+                    "goes on when the daemon is started again; no bundle could be made: {}",
+                    first_line(&error.to_string())
+                ),
+                methods: job.counts(),
+                bundle: None,
+                unfinished: true,
+            });
+        }
         (Err(_), Some(error)) | (Err(error), None) => return Err(error),
     };
-    let (published, trouble) = published;
-    let outcomes = || published.methods.iter().map(|record| &record.outcome);
-    let cancelled = job.steer.cancelled();
-    let methods = Counts {
+    let mut methods = Counts {
         total: published.methods.len() as u64,
-        running: 0,
-        ended: outcomes().filter(|outcome| outcome.charged()).count() as u64,
-        failed: outcomes().filter(|outcome| !outcome.succeeded()).count() as u64,
+        ..Counts::default()
     };
-    let unfinished = summary.stopped && !cancelled && methods.ended < methods.total;
+    for record in &published.methods {
+        let terminal = record.counting().and_then(|one| one.terminal.as_ref());
+        if terminal.is_some() || record.outcome.charged() {
+            end(&mut methods, &record.outcome);
+        } else {
+            methods.without_result += 1;
+        }
+    }
+    let owed = |record: &MethodRecord<'_>| is_made_good(&record.outcome);
+    let unfinished = summary.stopped && !cancelled && published.methods.iter().any(owed);
     let exit = match &trouble {
         _ if cancelled => Exit::Interrupted,
         Some(error) => error.exit(),
@@ -136,16 +172,20 @@ struct Watcher<'a> {
 impl<'a> Watcher<'a> {
     fn new(job: &'a Job, session: &Session) -> Self {
         let entries = session.entries();
-        let methods = 0..entries.len();
-        let settled = methods.filter(|at| {
-            session.assignment(*at).is_none() && session.not_applicable(*at).is_none()
-        });
-        let counts = Counts {
+        let mut counts = Counts {
             total: entries.len() as u64,
-            running: 0,
-            ended: settled.count() as u64,
-            failed: 0,
+            ..Counts::default()
         };
+        // What an earlier session settled; the others are told of as they end.
+        for (at, method) in session.plan().methods.iter().enumerate() {
+            if session.assignment(at).is_none() && session.not_applicable(at).is_none() {
+                let attempts = state::attempts(session.run_dir(), &method.id).unwrap_or_default();
+                let terminal = state::counting(&attempts).and_then(|one| one.terminal.as_ref());
+                if let Some(terminal) = terminal {
+                    end(&mut counts, &terminal.outcome);
+                }
+            }
+        }
         job.count(counts);
         Self {
             job,
@@ -185,8 +225,7 @@ impl Observer for Watcher<'_> {
 
     fn ended(&mut self, ended: Ended<'_>) {
         self.counts.running = self.counts.running.saturating_sub(1);
-        self.counts.ended += 1;
-        self.counts.failed += u64::from(!ended.outcome.succeeded());
+        end(&mut self.counts, ended.outcome);
         self.job.count(self.counts);
         let name = &self.entries[ended.method].name;
         let sentence = crate::render::sentence::sentence(ended.outcome, ended.numbers);

@@ -14,7 +14,7 @@ use crate::render::{plain, seconds};
 use crate::run::{STDERR_LINES, host};
 use crate::rundir::plan::{Plan, datasets, not_applicable, parts};
 use crate::rundir::state::{self, Attempt, Heartbeat};
-use crate::rundir::{Part, RunDir, regular};
+use crate::rundir::{Part, RunDir, Supervisor, regular};
 use proctor_protocol::canonical::{Value, read};
 use proctor_protocol::method::Method;
 use proctor_protocol::outcome::Outcome;
@@ -29,12 +29,17 @@ const MOST_FILES: usize = 20_000;
 /// A record is there but cannot be used.
 pub fn run_view(known: Known, run_dir: &Path, plan: &Plan) -> Result<RunView, Error> {
     let run = RunDir::new(run_dir);
+    let session = own_session(&run);
     let mut degraded = plan.policy.degraded.clone();
     let methods = plan.methods.iter().enumerate();
     let methods = methods.map(|(at, method)| {
         let attempts = state::attempts(&run, &method.id)?;
         remark::add_missing(&attempts, &mut degraded);
-        let mut view = method_view(plan, method, known.summary.state, &attempts);
+        let mut view = method_view(plan, method, known.summary.state, session, &attempts);
+        let unwanted = known.summary.cancelled || known.cancelled.contains(&method.id);
+        if view.state == MethodState::Queued && unwanted {
+            view.sentence = "was cancelled and will not be run".into();
+        }
         // Fresher than the files.
         if let Some(pace) = known
             .paces
@@ -59,14 +64,27 @@ pub fn run_view(known: Known, run_dir: &Path, plan: &Plan) -> Result<RunView, Er
     })
 }
 
-/// One method of a run that is in this state, with all its attempts.
-fn method_view(plan: &Plan, method: &Method, run: RunState, attempts: &[Attempt]) -> MethodView {
+/// The number of the newest session of a run, when it is one of this process.
+fn own_session(run: &RunDir) -> Option<u32> {
+    let newest = run.sessions().ok()?.pop()?;
+    (newest.supervisor == Supervisor::this()).then_some(newest.number)
+}
+
+/// One method of a run that is in this state, with all its attempts. `session` is the one of this process.
+fn method_view(
+    plan: &Plan,
+    method: &Method,
+    run: RunState,
+    session: Option<u32>,
+    attempts: &[Attempt],
+) -> MethodView {
     let newest = state::counting(attempts);
     let parts = parts(&plan.protocol, method);
     let budget = plan.policy.budget_seconds;
     let numbers = Numbers::of(newest, &parts, budget);
     let beat = newest.and_then(|attempt| Heartbeat::read(&attempt.dir));
-    let goes_on = newest.is_some_and(|attempt| attempt.terminal.is_none());
+    // What an earlier process began does not go on, whatever it left.
+    let ours = newest.is_some_and(|attempt| session == Some(attempt.id.submission));
     let outcome = match newest {
         Some(attempt) => attempt
             .terminal
@@ -76,9 +94,13 @@ fn method_view(plan: &Plan, method: &Method, run: RunState, attempts: &[Attempt]
     };
     let state = match (run, &outcome) {
         (_, Some(outcome)) if outcome.charged() => MethodState::Ended,
-        (RunState::Running, None) if goes_on => MethodState::Running,
-        (RunState::Ended, _) => MethodState::Ended,
-        // What is ours is made good while the run is not over.
+        (_, Some(Outcome::Cancelled | Outcome::Unresolved)) | (RunState::Ended, _) => {
+            MethodState::Ended
+        }
+        (RunState::Running, None) if ours => MethodState::Running,
+        // One session makes one attempt.
+        (RunState::Running, Some(Outcome::Infrastructure(_))) if ours => MethodState::Ended,
+        // What is ours is made good by the next session.
         _ => MethodState::Queued,
     };
     let shown = outcome.as_ref().filter(|_| state == MethodState::Ended);
@@ -272,12 +294,35 @@ mod tests {
         run.attempt(method, 1, 1, None);
         run.attempt_after(method, 2, 1, &asked[1..], Some(Outcome::Completed));
         let attempts = state::attempts(&run.dir(), &method.id).unwrap();
-        let view = method_view(plan, method, RunState::Ended, &attempts);
+        let view = method_view(plan, method, RunState::Ended, None, &attempts);
         // Half a second to the checkpoint of the first attempt, and the whole of the second.
         assert_eq!(view.elapsed_seconds, 0.5 + 3.25);
         assert_eq!(view.sentence, "completed in 3.750 s");
         let seconds: Vec<f64> = view.attempts.iter().map(|one| one.seconds).collect();
         assert_eq!(seconds, [0.0, 3.25]);
+    }
+
+    #[test]
+    fn only_what_this_process_conducts_runs() {
+        let run = written::run(r#"["Levenshtein"]"#, "manifest.json");
+        let method = &run.plan.methods[0];
+        let state = |outcome: Option<Outcome>, session| {
+            run.attempt(method, 1, 0, outcome);
+            let attempts = state::attempts(&run.dir(), &method.id).unwrap();
+            std::fs::remove_dir_all(run.dir().attempts_dir(&method.id)).unwrap();
+            method_view(&run.plan, method, RunState::Running, session, &attempts).state
+        };
+        assert_eq!(state(None, Some(1)), MethodState::Running);
+        // It was cut off with another process, and waits to go on.
+        assert_eq!(state(None, Some(2)), MethodState::Queued);
+        assert_eq!(state(None, None), MethodState::Queued);
+        let ours = || Some(Outcome::Infrastructure("no space".into()));
+        assert_eq!(state(ours(), Some(1)), MethodState::Ended);
+        assert_eq!(state(ours(), Some(2)), MethodState::Queued);
+        // Nobody makes another attempt of these.
+        for outcome in [Outcome::Cancelled, Outcome::Unresolved] {
+            assert_eq!(state(Some(outcome), Some(2)), MethodState::Ended);
+        }
     }
 
     #[test]

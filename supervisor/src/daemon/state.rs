@@ -423,6 +423,7 @@ mod tests {
                     running: 0,
                     ended: 2,
                     failed: 1,
+                    without_result: 0,
                 },
             }),
             ..record(id)

@@ -124,8 +124,11 @@ pub struct Counts {
     pub running: u64,
     /// That ended, whatever the outcome.
     pub ended: u64,
-    /// That ended and failed, by their own fault or ours.
+    /// That ended and failed, and answer for it.
     pub failed: u64,
+    /// That have no result through no fault of their own: they were cancelled, or our side failed. Once the run has ended,
+    /// those that were never started, too.
+    pub without_result: u64,
 }
 
 /// A run in a list.

@@ -19,12 +19,13 @@ use std::fmt::Write;
 pub fn exit<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Exit {
     let mut exit = Exit::Success;
     for outcome in outcomes {
-        if !outcome.charged() {
-            return Exit::Infrastructure;
-        }
-        if !outcome.succeeded() {
-            exit = Exit::Negative;
-        }
+        exit = match outcome {
+            // Somebody wanted it so: our side did not fail.
+            Outcome::Cancelled | Outcome::Interrupted => Exit::Interrupted,
+            _ if !outcome.charged() => return Exit::Infrastructure,
+            _ if !outcome.succeeded() && exit == Exit::Success => Exit::Negative,
+            _ => exit,
+        };
     }
     exit
 }
@@ -197,4 +198,22 @@ fn rankings(document: &Document) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_cancelled_is_no_failure_of_ours() {
+        let ours = || Outcome::Infrastructure("disk full".into());
+        let code = |outcomes: &[Outcome]| exit(outcomes).code();
+        assert_eq!(code(&[Outcome::Completed]), 0);
+        assert_eq!(code(&[Outcome::Timeout, Outcome::Completed]), 1);
+        assert_eq!(code(&[Outcome::Cancelled, Outcome::Completed]), 130);
+        assert_eq!(code(&[Outcome::Cancelled, Outcome::Timeout]), 130);
+        assert_eq!(code(&[Outcome::Timeout, Outcome::Cancelled]), 130);
+        assert_eq!(code(&[Outcome::Cancelled, ours()]), 3);
+        assert_eq!(code(&[ours(), Outcome::Cancelled]), 3);
+    }
 }

@@ -192,8 +192,12 @@ fn one_method_is_cancelled_and_the_others_go_on() {
     let id = daemon.submit(&methods, &[]);
     daemon.wait_method(id, "sleeper", "running");
     daemon.ask(&["cancel", "1", "GST", "sleeper"]).exits(0);
-    daemon.ask(&["watch", "1"]).exits(3);
+    let ended = daemon.ask(&["watch", "1"]).exits(130);
+    let ended = ended.says("1 of 3 methods completed, 0 failed, 2 without a result");
+    assert!(!ended.stderr.contains("waits for its turn"), "{ended:?}");
     let run = daemon.show(1);
+    let counts = json!({"total": 3, "running": 0, "ended": 3, "failed": 0, "without_result": 2});
+    assert_eq!(run["counts"], counts);
     let kinds: Vec<&Value> = run["methods"]
         .as_array()
         .expect("methods")

@@ -111,7 +111,10 @@ pub(super) fn tally(run: &RunSummary) -> Option<String> {
         parts.push(format!("{} running", count(methods.running, "method")));
     }
     if methods.failed > 0 {
-        parts.push(format!("{} without a full result", methods.failed));
+        parts.push(format!("{} failed", methods.failed));
+    }
+    if methods.without_result > 0 {
+        parts.push(format!("{} without a result", methods.without_result));
     }
     let goes_on = run.state == RunState::Running && !parts.is_empty();
     goes_on.then(|| parts.join(", "))

@@ -32,7 +32,8 @@ pub(super) fn summary(id: u64, state: RunState) -> RunSummary {
             total: 8,
             running: u64::from(state == RunState::Running),
             ended: if state == RunState::Ended { 8 } else { 3 },
-            failed: 2,
+            failed: 1,
+            without_result: 1,
         },
         position: (state == RunState::Queued).then_some(1),
         sentence: match state {

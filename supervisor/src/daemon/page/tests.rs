@@ -179,7 +179,7 @@ fn the_overview_says_what_runs_what_waits_and_why() {
         "Run 7: <bdi>Fixture benchmark</bdi>",
         "</time>, for 5:00",
         "3 of 8 methods ended.",
-        "1 method running, 2 without a full result · priority 5",
+        "1 method running, 1 failed, 1 without a result · priority 5",
         "Waits for 2 cores; run 7 has them.",
         "Run 8 waits for 2 cores.",
         "and 1 more behind these",
@@ -269,7 +269,7 @@ fn an_ending_is_told_apart_by_a_word_and_not_by_colour_alone() {
         (Some(0), "completed"),
         (Some(1), "methods failed"),
         (Some(3), "could not finish"),
-        (Some(130), "interrupted"),
+        (Some(130), "methods cancelled"),
         (None, "could not finish"),
     ] {
         run.exit_code = code;

@@ -76,7 +76,7 @@ impl Standing {
             RunState::Ended => match run.exit_code {
                 Some(0) => (Self::Completed, "completed"),
                 Some(1) => (Self::Failed, "methods failed"),
-                Some(130) => (Self::Owed, "interrupted"),
+                Some(130) => (Self::Owed, "methods cancelled"),
                 _ => (Self::Owed, "could not finish"),
             },
         }

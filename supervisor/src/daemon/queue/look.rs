@@ -13,6 +13,8 @@ pub struct Known {
     pub summary: RunSummary,
     /// The cores it has now.
     pub cores: Vec<usize>,
+    /// Ids of the methods that somebody cancelled.
+    pub cancelled: Vec<String>,
     /// How fast its running methods are, by their position in the plan.
     pub paces: BTreeMap<usize, Pace>,
 }
@@ -137,6 +139,7 @@ impl Inner {
         Known {
             summary: self.summary(record, waits.then_some(position)),
             cores: cores.to_vec(),
+            cancelled: record.cancelled.methods.clone(),
             paces: self
                 .live
                 .get(&record.id)

@@ -298,6 +298,7 @@ impl Queue {
                 sentence: "was cancelled before it started".into(),
                 methods: Counts {
                     total: record.methods,
+                    without_result: record.methods,
                     ..Counts::default()
                 },
             });

@@ -99,6 +99,7 @@ fn report(unfinished: bool) -> Report {
             running: 0,
             ended: 3,
             failed: 1,
+            without_result: 0,
         },
         unfinished,
     }
