@@ -254,7 +254,7 @@ fn launch_one(kind: Kind, stack: &mut ChildStack) -> Answer {
         errno: 0,
     };
     // SAFETY: `child_main` ends in execve or _exit and makes only plain system calls on `plan`, which outlives the call.
-    let child = unsafe {
+    let start = || unsafe {
         sys::start_child(
             kind.namespaces,
             None,
@@ -263,15 +263,17 @@ fn launch_one(kind: Kind, stack: &mut ChildStack) -> Answer {
             (&raw mut plan).cast(),
         )
     };
+    let child = adopted::begin(start, |child: &Child| child.pid);
     let child = child.map_err(|source| say("clone", source))?;
     if let Some(step) = plan.failed_step {
-        let _ = sys::pidfd_reap(child.pidfd.as_fd());
+        if let Ok(true) = sys::pidfd_reap(child.pidfd.as_fd()) {
+            adopted::forget(child.pid);
+        }
         return Err(say(
             step.to_str().unwrap_or("start"),
             io::Error::from_raw_os_error(plan.errno),
         ));
     }
-    adopted::register(child.pid);
     Ok(Launched { child, control })
 }
 

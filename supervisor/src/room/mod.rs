@@ -1,7 +1,7 @@
 //! Rooms: where a worker sits. A room can be emptied completely, and says what it is.
 
 mod accounts;
-mod adopted;
+pub(crate) mod adopted;
 mod cgroup;
 mod confine;
 mod controllers;

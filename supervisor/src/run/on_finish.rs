@@ -2,6 +2,7 @@
 
 use crate::error::Exit;
 use crate::render::{brief, plain};
+use crate::room::adopted;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -61,7 +62,8 @@ impl OnFinish {
     fn tell_within(&self, told: &Told<'_>, bound: Duration) -> Result<(), String> {
         let name = brief(&self.program);
         let bundle = told.bundle.map_or(OsStr::new(""), Path::as_os_str);
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.arguments)
             .arg(told.line)
             .arg(bundle)
@@ -72,10 +74,11 @@ impl OnFinish {
             .stdin(Stdio::null())
             .stdout(std::io::stderr())
             // Of its own, so that what it starts can be ended with it.
-            .process_group(0)
-            .spawn()
+            .process_group(0);
+        // A room whose guardian was killed must not take it for what that left behind.
+        let mut child = adopted::begin(|| command.spawn(), number)
             .map_err(|error| format!("{name} could not be started: {error}"))?;
-        match wait(&mut child, bound) {
+        let told = match wait(&mut child, bound) {
             Ok(Some(status)) if status.success() => Ok(()),
             Ok(Some(status)) => Err(format!("{name} failed: {status}")),
             Ok(None) => {
@@ -84,9 +87,15 @@ impl OnFinish {
                 Err(format!("{name} took longer than {seconds} s and was ended"))
             }
             Err(error) => Err(format!("{name} cannot be waited for: {error}")),
-        }
-        .map_err(|problem| plain(&problem))
+        };
+        adopted::forget(number(&child));
+        told.map_err(|problem| plain(&problem))
     }
+}
+
+fn number(child: &Child) -> i32 {
+    // The kernel has no greater numbers.
+    i32::try_from(child.id()).unwrap_or(i32::MAX)
 }
 
 fn wait(child: &mut Child, bound: Duration) -> std::io::Result<Option<ExitStatus>> {
@@ -104,10 +113,8 @@ fn wait(child: &mut Child, bound: Duration) -> std::io::Result<Option<ExitStatus
 
 /// Ends the command with everything in its process group.
 fn end(child: &mut Child) {
-    if let Ok(group) = i32::try_from(child.id()) {
-        let group = nix::unistd::Pid::from_raw(group);
-        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-    }
+    let group = nix::unistd::Pid::from_raw(number(child));
+    let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
     // It is dead or about to be, unless the kernel holds it.
     let _ = wait(child, Duration::from_secs(1));
 }
