@@ -3,9 +3,10 @@
 use super::session::{carry_out, sweep, tell_unset};
 use crate::cli::Resume;
 use crate::error::{Error, Exit};
-use crate::render::{output, plain};
+use crate::render::{counted, output, plain};
 use crate::run::preflight::refuse_degraded;
 use crate::run::{How, Session, Stop, signals};
+use crate::rundir::ancestry::Reason;
 use crate::rundir::session::Mode;
 
 pub(super) fn execute(args: &Resume) -> Result<Exit, Error> {
@@ -60,14 +61,14 @@ fn outlook(session: &Session) -> Vec<String> {
             let name = &method.name;
             Some(match (&assignment.verdict, ancestry.inherited.len()) {
                 (Some(outcome), _) => format!("{name}: {outcome}, known without a worker"),
-                (None, 0) if ancestry.reason == crate::rundir::ancestry::Reason::First => {
-                    return None;
+                (None, 0) if ancestry.reason == Reason::First => return None,
+                (None, 0) if ancestry.earlier_seconds <= 0.0 => {
+                    format!("{name}: starts anew ({})", ancestry.reason.name())
                 }
-                (None, 0) => format!("{name}: starts anew ({})", ancestry.reason.name()),
                 (None, kept) => format!(
-                    "{name}: goes on ({}), {kept} {} kept, {:.3} s of its budget used",
+                    "{name}: goes on ({}), {} kept, {:.3} s of its budget used",
                     ancestry.reason.name(),
-                    if kept == 1 { "answer" } else { "answers" },
+                    counted(kept as u64, "answer"),
                     ancestry.earlier_seconds
                 ),
             })

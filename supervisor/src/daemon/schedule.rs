@@ -8,6 +8,7 @@
 //! 3. It starts when as many cores are free as it wants. A run that wants more than there are at all is passed over.
 //! 4. An exclusive run starts when nothing else runs, and nothing starts beside it.
 
+use crate::render::counted;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +57,7 @@ pub enum Hold {
     #[error("is exclusive and waits for the end of {0} running {noun}", noun = if *.0 == 1 { "run" } else { "runs" })]
     WantsToBeAlone(usize),
     /// Too few cores are free.
-    #[error("wants {wanted} cores, of which {free} are free")]
+    #[error("wants {}, and {free} of this daemon's cores {} free", counted(*wanted as u64, "core"), if *free == 1 { "is" } else { "are" })]
     Cores {
         /// What it wants.
         wanted: usize,
@@ -65,7 +66,7 @@ pub enum Hold {
     },
     /// There never are enough cores.
     #[error(
-        "wants {wanted} cores, and this daemon has {all} in all; cancel it, or give the daemon more"
+        "wants {}, and this daemon has {all} in all; cancel it, or give the daemon more", counted(*wanted as u64, "core")
     )]
     TooLarge {
         /// What it wants.

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::render::sentence::Numbers;
 use crate::rundir::ancestry::{Ancestry, Inherited, Reason};
 use crate::rundir::plan::{Plan, not_applicable, parts};
-use crate::rundir::record::{Answer, Checkpoint, Part, Role, Started, Terminal, count};
+use crate::rundir::record::{Answer, Checkpoint, Part, Role, Terminal, count};
 use crate::rundir::scores::read_scores;
 use crate::rundir::state::{self, Attempt, Found};
 use crate::rundir::{RecordError, RunDir};
@@ -38,17 +38,7 @@ impl<'a> MethodRecord<'a> {
         method: &'a Method,
         newest_session: u32,
     ) -> Result<Self, Error> {
-        let attempts = state::attempts(run, &method.id)?;
-        for attempt in &attempts {
-            let foreign =
-                |started: &Started| started.nonce != plan.nonce || started.method_id != method.id;
-            if attempt.started.as_ref().is_some_and(foreign) {
-                return Err(Error::Record(RecordError::Damaged {
-                    path: attempt.dir.join("started.json"),
-                    problem: "the attempt belongs to another run or method".into(),
-                }));
-            }
-        }
+        let attempts = state::own_attempts(run, &plan.nonce, &method.id)?;
         let record = Self {
             outcome: outcome(plan, method, &attempts, newest_session),
             parts: parts(&plan.protocol, method),

@@ -65,6 +65,16 @@ pub fn message(line: &str) -> String {
     }
 }
 
+/// A number with its noun: `1 core`, `2 cores`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = match (number, noun) {
+        (1, _) => "",
+        (_, "process") => "es",
+        _ => "s",
+    };
+    format!("{number} {noun}{plural}")
+}
+
 /// Seconds for people: `0.042 s`, `12.3 s`, `4 min 05 s`.
 pub fn seconds(value: f64) -> String {
     if value >= 1e9 || (value > 0.0 && value < 0.0005) {
@@ -82,6 +92,13 @@ pub fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "core"), "1 core");
+        assert_eq!(counted(0, "core"), "0 cores");
+        assert_eq!(counted(2, "process"), "2 processes");
+    }
 
     #[test]
     fn control_characters_cannot_reach_the_terminal() {

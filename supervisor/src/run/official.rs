@@ -16,7 +16,7 @@ pub fn shortfalls(rung: Rung, isolation: &Isolation, limits: &ExecutionLimits) -
     let mut lacking = Vec::new();
     if !good_enough(rung) {
         lacking.push(format!(
-            "containment: {rung} is used, K3a or better is demanded; {}",
+            "containment: {rung} is used, K3b or better is demanded; {}",
             remedy::for_rung(Rung::K3a)
         ));
     }

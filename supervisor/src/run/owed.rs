@@ -30,7 +30,8 @@ pub(super) fn owed(run: &RunDir, plan: &Plan, how: How) -> Result<Owed, Error> {
         assignments.push(if asked.is_empty() {
             None
         } else {
-            let attempts = proven(state::attempts(run, &method.id)?, run, &method.id);
+            let attempts = state::own_attempts(run, &plan.nonce, &method.id)?;
+            let attempts = proven(attempts, run, &method.id);
             let numbers = attempts.iter().map(|attempt| attempt.id.submission);
             newest = numbers.fold(newest, u32::max);
             let seen = state::counting(&attempts)

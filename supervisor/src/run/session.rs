@@ -13,7 +13,7 @@ use super::work::{Assignment, How};
 use super::{host, scratch, unchanged};
 use crate::error::Error;
 use crate::merge::{Merged, merge_run};
-use crate::render::{brief, plain};
+use crate::render::{brief, counted, plain};
 use crate::room::Rung;
 use crate::rundir::durable::DiskResult;
 use crate::rundir::plan::{self, Plan, datasets, parts};
@@ -260,7 +260,8 @@ impl Session {
         let each = self.plan.cores_each();
         if cores.is_empty() || cores.iter().any(|set| set.len() != each) {
             return Err(Error::input(format!(
-                "the run was planned with {each} cores for each method, and cannot run on others"
+                "the run was planned with {} for each method, and cannot run on more or fewer",
+                counted(each as u64, "core")
             )));
         }
         self.claim(cores)?;

@@ -2,7 +2,7 @@
 
 use super::scratch;
 use super::taint::{self, Mark};
-use crate::render::plain;
+use crate::render::{counted, plain};
 use crate::room::sweep_stale_rooms;
 
 /// What was found and done.
@@ -32,8 +32,8 @@ pub fn sweep() -> Swept {
         }
         if room.survivors > 0 {
             swept.notes.push(format!(
-                "ended {} processes that a supervisor which was killed left behind (run {})",
-                room.survivors,
+                "ended {} that a supervisor which was killed left behind (run {})",
+                counted(room.survivors as u64, "process"),
                 plain(&room.run_id)
             ));
         } else if room.removed {

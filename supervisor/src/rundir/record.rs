@@ -39,11 +39,13 @@ impl AttemptId {
         if parts.next().is_some() || number.len() < 4 || !plain(number) || !plain(task) {
             return None;
         }
-        Some(Self {
+        let id = Self {
             submission: number.parse().ok()?,
             restart: restart.strip_prefix('r')?.parse().ok()?,
             task: task.to_owned(),
-        })
+        };
+        // Another spelling would be the same attempt a second time.
+        (id.to_string() == name).then_some(id)
     }
 }
 
@@ -416,6 +418,9 @@ mod tests {
             "0001.a.b.r0",
             "x001.a.r0",
             "0001.a.0",
+            "00001.a.r0",
+            "0001.a.r00",
+            "0001.a.r+1",
         ] {
             assert_eq!(AttemptId::parse(bad), None, "{bad}");
         }

@@ -189,6 +189,30 @@ pub fn attempts(run: &RunDir, method_id: &str) -> Result<Vec<Attempt>, RecordErr
         .collect()
 }
 
+/// As [`attempts`], of the run with this nonce.
+///
+/// # Errors
+/// As [`attempts`], or an attempt belongs to another run or method.
+pub fn own_attempts(
+    run: &RunDir,
+    nonce: &str,
+    method_id: &str,
+) -> Result<Vec<Attempt>, RecordError> {
+    let attempts = attempts(run, method_id)?;
+    let foreign = |started: &Started| started.nonce != nonce || started.method_id != method_id;
+    match attempts
+        .iter()
+        .find(|one| one.started.as_ref().is_some_and(foreign))
+    {
+        None => Ok(attempts),
+        Some(attempt) => Err(RecordError::Damaged {
+            path: attempt.dir.join("started.json"),
+            problem: "the attempt belongs to another run or method; move its directory out of here"
+                .into(),
+        }),
+    }
+}
+
 /// The attempt that counts: the newest that started. Never the best.
 pub fn counting(attempts: &[Attempt]) -> Option<&Attempt> {
     attempts
@@ -323,6 +347,18 @@ mod tests {
             attempts(&run, "m"),
             Err(RecordError::Field { .. })
         ));
+    }
+
+    #[test]
+    fn nothing_is_built_on_an_attempt_of_another_run_or_method() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        attempt(&run, "0001.local.r0", true, None);
+        assert_eq!(own_attempts(&run, "n", "m").unwrap().len(), 1);
+        let refused = own_attempts(&run, "other", "m").unwrap_err().to_string();
+        assert!(refused.contains("another run"), "{refused}");
+        std::fs::rename(run.root().join("methods/m"), run.root().join("methods/k")).unwrap();
+        assert!(own_attempts(&run, "n", "k").is_err());
     }
 
     #[test]

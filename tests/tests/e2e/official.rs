@@ -68,7 +68,7 @@ fn an_official_run_demands_what_it_needs() {
         .says("execution_policy.max_memory_bytes");
     run(&bench, &["--official", "--containment", "K0"])
         .exits(2)
-        .says("containment: K0 is used, K3a or better is demanded; ");
+        .says("containment: K0 is used, K3b or better is demanded; ");
     run(&bench, &["--allow-degraded"]).exits(2);
     assert!(!bench.run_dir().exists());
 
@@ -80,7 +80,7 @@ fn an_official_run_demands_what_it_needs() {
     assert_eq!(said[0], "degraded");
     assert_eq!(
         said[1][0],
-        "containment: K1 is used, K3a or better is demanded"
+        "containment: K1 is used, K3b or better is demanded"
     );
 
     let local = Bench::fixtures(20.0);

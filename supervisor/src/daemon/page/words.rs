@@ -106,11 +106,7 @@ pub(super) fn took(seconds: f64) -> String {
     }
 }
 
-/// "1 method", "2 methods"
-pub(super) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
+pub(super) use crate::render::counted as count;
 
 /// What is to be said of the time that a running method still needs.
 pub(super) fn left(method: &MethodView) -> String {
