@@ -151,7 +151,10 @@ impl Roots {
         };
         match path.canonicalize() {
             Ok(found) if self.holds(&found) => Ok(found),
-            Err(error) if self.holds(path) => Err(wrong(&error.kind().to_string())),
+            Err(error) if self.holds(path) => Err(wrong(&match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                _ => error.to_string(),
+            })),
             Ok(_) | Err(_) => Err(outside()),
         }
     }
@@ -250,7 +253,7 @@ mod tests {
             assert!(text.contains("is not below a root"), "{text}");
         }
         let text = check("root/nothing").unwrap_err().to_string();
-        assert!(text.contains("not found"), "{text}");
+        assert!(text.contains("there is no such file"), "{text}");
         let text = roots.check("methods", Path::new("a/b")).unwrap_err();
         assert!(
             text.to_string()

@@ -151,6 +151,8 @@ fn priorities_come_first_and_nothing_else_changes_the_order() {
         daemon.submit(&method, more);
     }
     daemon.submit(&method, &[]);
+    let waits = daemon.ask(&["logs", "6", "good"]).exits(2);
+    waits.says("good of run 6 has not started yet; `proctor show RUN`");
     let cancelled = daemon.ask(&["cancel", "7"]).exits(0);
     cancelled.says("was cancelled before it started");
     let queue = daemon.get("/v1/queue").is(200).json();

@@ -34,6 +34,9 @@ pub enum ApiError {
         /// Which.
         name: String,
     },
+    /// A method that has no attempt.
+    #[error("{0}")]
+    NotStarted(String),
     /// There is such a path, but not for this method.
     #[error("{0} is not possible here")]
     Method(String),
@@ -84,7 +87,7 @@ impl ApiError {
             Self::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::Unknown { .. } => StatusCode::NOT_FOUND,
+            Self::Unknown { .. } | Self::NotStarted(_) => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -109,9 +112,23 @@ impl ApiError {
                 "forbidden",
                 "send the token with the request itself, from the daemon's own page or from a program",
             ),
-            Self::Unknown { .. } => (
+            Self::Unknown { what, .. } => (
                 "unknown",
-                "`proctor ls` and GET /v1/runs list what there is; GET /v1/openapi.json describes the paths",
+                match *what {
+                    "run" => "`proctor ls` and GET /v1/runs list the runs there are",
+                    "method" => {
+                        "`proctor show RUN` and GET /v1/runs/{id} list the methods of a run"
+                    }
+                    "attempt" => {
+                        "`proctor show RUN --json` and GET /v1/runs/{id} list the attempts of a method"
+                    }
+                    "bundle" | "file" => "GET /v1/runs/{id} lists the newest bundle and its files",
+                    _ => "GET /v1/openapi.json describes the paths",
+                },
+            ),
+            Self::NotStarted(_) => (
+                "not_started",
+                "`proctor show RUN` and GET /v1/runs/{id} say what it waits for",
             ),
             Self::Method(_) => (
                 "method_not_allowed",

@@ -7,7 +7,8 @@ use super::segments::Segments;
 use super::{Api, blocking};
 use crate::daemon::page;
 use crate::daemon::read::bundle_dir;
-use crate::daemon::view::LogView;
+use crate::daemon::view::{LogView, RunState};
+use crate::render::brief;
 use crate::rundir::state;
 use crate::rundir::{RunDir, regular};
 use axum::Json;
@@ -51,7 +52,7 @@ pub(super) async fn log(
     let id = run_id(&id)?;
     let Query(part) = query(part)?;
     let view = blocking(move || {
-        let (_, dir, plan) = api.open(id)?;
+        let (known, dir, plan) = api.open(id)?;
         let position = method(&plan, &name)?;
         let attempts = state::attempts(&RunDir::new(&dir), &plan.methods[position].id)
             .map_err(crate::error::Error::from)?;
@@ -62,8 +63,14 @@ pub(super) async fn log(
                 .find(|attempt| attempt.id.to_string() == *id),
         };
         let Some(attempt) = attempt else {
-            let wanted = part.attempt.as_deref().unwrap_or("of this method yet");
-            return Err(ApiError::unknown("attempt", wanted));
+            let name = brief(&plan.methods[position].name);
+            return Err(match &part.attempt {
+                Some(wanted) => ApiError::unknown("attempt", wanted),
+                None if known.summary.state == RunState::Ended => {
+                    ApiError::NotStarted(format!("{name} was never started in run {id}"))
+                }
+                None => ApiError::NotStarted(format!("{name} of run {id} has not started yet")),
+            });
         };
         let ended = attempt.terminal.is_some();
         let (text, next, more) = piece(&attempt.stderr_log(), part.from.unwrap_or(0), ended)

@@ -24,6 +24,8 @@ use tokio::time::timeout;
 const CONNECT: Duration = Duration::from_secs(10);
 /// The longest a daemon may think: a submission is checked against all its data, after those before it.
 const ANSWER: Duration = Duration::from_mins(30);
+/// The longest it may think when it is only to look.
+const LOOK: Duration = Duration::from_mins(2);
 /// The longest silence within an answer.
 const SILENCE: Duration = Duration::from_mins(1);
 /// The largest answer that is read whole.
@@ -230,7 +232,7 @@ impl Client {
         let connected = timeout(CONNECT, UnixStream::connect(&self.socket)).await;
         let stream = connected
             .map_err(|_| nobody("it takes no connection".into()))?
-            .map_err(|error| nobody(error.kind().to_string()))?;
+            .map_err(|error| nobody(absence(&error)))?;
         let broken = |error: hyper::Error| self.broken(error.to_string());
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
@@ -243,7 +245,8 @@ impl Client {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body.clone()))
             .map_err(|error| self.broken(error.to_string()))?;
-        let answer = timeout(ANSWER, sender.send_request(request)).await;
+        let most = if *method == Method::GET { LOOK } else { ANSWER };
+        let answer = timeout(most, sender.send_request(request)).await;
         answer
             .map_err(|_| self.broken("it does not answer".into()))?
             .map_err(broken)
@@ -270,6 +273,15 @@ impl Client {
             socket: self.socket.clone(),
             reason,
         }
+    }
+}
+
+/// Why nobody answers, in words.
+fn absence(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such socket".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nobody listens there any more".to_owned(),
+        _ => error.to_string(),
     }
 }
 
@@ -327,7 +339,9 @@ mod tests {
         assert!(error.may_pass());
         let text = error.to_string();
         assert!(
-            text.contains("no daemon answers at") && text.contains("proctor daemon"),
+            text.contains("no daemon answers at")
+                && text.contains("there is no such socket")
+                && text.contains("proctor daemon"),
             "{text}"
         );
         assert_eq!(Error::from(error).exit().code(), 3);
