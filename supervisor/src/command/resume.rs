@@ -3,7 +3,7 @@
 use super::session::{carry_out, sweep, tell_unset};
 use crate::cli::Resume;
 use crate::error::{Error, Exit};
-use crate::render::{counted, output, plain};
+use crate::render::counted;
 use crate::run::preflight::refuse_degraded;
 use crate::run::{How, Session, Stop, signals};
 use crate::rundir::ancestry::Reason;
@@ -36,13 +36,11 @@ pub(super) fn execute(args: &Resume) -> Result<Exit, Error> {
     if plan.policy.official && plan.policy.degraded.is_empty() {
         refuse_degraded(&left)?;
     }
-    for line in outlook(&session) {
-        output::tell(&plain(&line));
-    }
     carry_out(
         &session,
         &cores,
         &stop,
+        outlook(&session),
         args.on_finish.as_ref(),
         args.report.json,
     )

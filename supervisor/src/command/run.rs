@@ -66,6 +66,7 @@ pub(super) fn execute(args: &Run) -> Result<Exit, Error> {
         &session,
         &cores,
         &stop,
+        Vec::new(),
         args.on_finish.as_ref(),
         args.report.json,
     )

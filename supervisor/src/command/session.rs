@@ -34,15 +34,17 @@ pub(super) fn tell_unset<'a>(methods: impl Iterator<Item = &'a Method>) {
     }
 }
 
-/// Conducts a session, publishes the bundle, reports, and tells whoever wants to know.
+/// Conducts a session, publishes the bundle, reports, and tells whoever wants to know. `outlook` is what is told when it
+/// is sure that nobody else drives the run.
 pub(super) fn carry_out(
     session: &Session,
     cores: &[Vec<usize>],
     stop: &Stop,
+    outlook: Vec<String>,
     on_finish: Option<&OnFinish>,
     json: bool,
 ) -> Result<Exit, Error> {
-    let mut progress = Progress::of(session);
+    let mut progress = Progress::of(session, outlook);
     let summary = session.conduct(cores, stop, &mut progress)?;
     Reserve::of(session.run_dir().root()).give_back();
     // First, before anything that may only follow from it.

@@ -23,6 +23,8 @@ pub struct Progress {
     /// The line of the next method while it waits.
     waiting: Option<(usize, Running)>,
     ended: usize,
+    /// What is told first.
+    outlook: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -32,18 +34,21 @@ struct Running {
 }
 
 impl Progress {
-    /// A display of a session on stderr, drawn when that is a terminal.
-    pub fn of(session: &Session) -> Self {
+    /// A display of a session on stderr, drawn when that is a terminal. It tells `outlook` when the session begins.
+    pub fn of(session: &Session, outlook: Vec<String>) -> Self {
         let methods = 0..session.plan().methods.len();
         let told = |method: &usize| {
             session.assignment(*method).is_some() || session.not_applicable(*method).is_some()
         };
         let ended = methods.filter(|method| !told(method)).count();
-        Self::new(
-            session.entries(),
-            session.plan().policy.budget_seconds,
-            ended,
-        )
+        Self {
+            outlook,
+            ..Self::new(
+                session.entries(),
+                session.plan().policy.budget_seconds,
+                ended,
+            )
+        }
     }
 
     fn new(entries: Vec<Entry>, budget: f64, ended: usize) -> Self {
@@ -54,6 +59,7 @@ impl Progress {
             running: BTreeMap::new(),
             waiting: None,
             ended,
+            outlook: Vec::new(),
         }
     }
 
@@ -121,6 +127,12 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn begins(&mut self) {
+        for line in std::mem::take(&mut self.outlook) {
+            self.tell(&line);
+        }
+    }
+
     fn started(&mut self, starting: Starting<'_>) {
         let method = starting.method;
         self.waits_no_more(method);

@@ -80,6 +80,7 @@ pub(super) fn conduct(
         beats: 0,
         last_beat: None,
         taken_over: false,
+        told_of_stop: false,
     };
     for method in methods() {
         conductor.tell_not_applicable(method);
@@ -114,22 +115,14 @@ struct Conductor<'a, 'o> {
     beats: u64,
     last_beat: Option<Instant>,
     taken_over: bool,
+    told_of_stop: bool,
 }
 
 impl<'a> Conductor<'a, '_> {
     fn conduct<'scope>(&mut self, scope: &'scope std::thread::Scope<'scope, 'a>) {
         let (finished, endings) = mpsc::channel::<Finished>();
-        let mut told = false;
         loop {
-            if self.stop.drained() {
-                self.schedule.stop();
-                if self.stop.asked() && !told {
-                    told = true;
-                    self.observer.note(
-                        "stopping: the running methods are interrupted; once more to leave at once",
-                    );
-                }
-            }
+            self.heed_stop();
             self.withdraw_cancelled();
             while let Some(method) = self.schedule.next_method() {
                 let Some(admission) = self.admit(method) else {
@@ -143,9 +136,24 @@ impl<'a> Conductor<'a, '_> {
                 return;
             }
             if let Ok(finished) = endings.recv_timeout(TICK) {
+                // Why it ended is told before that it did.
+                self.heed_stop();
                 self.finished(finished);
             }
             self.look();
+        }
+    }
+
+    /// Starts nothing more when that was asked, and says so once.
+    fn heed_stop(&mut self) {
+        if !self.stop.drained() {
+            return;
+        }
+        self.schedule.stop();
+        if self.stop.asked() && !self.told_of_stop {
+            self.told_of_stop = true;
+            self.observer
+                .note("stopping: the running methods are interrupted; once more to leave at once");
         }
     }
 

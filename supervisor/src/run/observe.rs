@@ -48,6 +48,9 @@ pub struct Ended<'a> {
 
 /// Hears what happens in a session. All calls come from the thread that conducts it, so none may wait for long.
 pub trait Observer {
+    /// The session drives the run, and nobody else does.
+    fn begins(&mut self) {}
+
     /// An attempt starts.
     fn started(&mut self, starting: Starting<'_>) {
         let _ = starting;

@@ -376,7 +376,7 @@ pub(super) fn check_space(path: &Path, needed: u64) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::input(format!(
-        "{}: {} MiB are free where the run needs up to {} MiB; free some, or name another --output",
+        "{}: {} MiB are free where the run needs up to {} MiB; free some, or use another disk",
         path.display(),
         free >> 20,
         needed.div_ceil(1 << 20)

@@ -255,6 +255,7 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Summary, Error> {
         if self.is_settled() {
+            observer.begins();
             return Ok(conduct(self, cores, stop, observer));
         }
         let each = self.plan.cores_each();
@@ -266,6 +267,7 @@ impl Session {
         }
         self.claim(cores)?;
         let claimed = Claimed(self);
+        observer.begins();
         let summary = conduct(self, cores, stop, observer);
         // What its record cannot be written for is told: this process may go on with other runs, and then nobody could
         // tell that this one is over.

@@ -37,7 +37,7 @@ impl DiskError {
             io::ErrorKind::StorageFull => "; free some space there and try again",
             io::ErrorKind::QuotaExceeded => "; free some of the quota there and try again",
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                "; make it writable, or name another place with --output"
+                "; make it writable, or use another place"
             }
             _ if self.source.raw_os_error() == Some(libc::EIO) => {
                 "; the disk itself fails: the kernel's log says more"
