@@ -33,7 +33,7 @@ pub fn sweep() -> Swept {
         if room.survivors > 0 {
             swept.notes.push(format!(
                 "ended {} that a supervisor which was killed left behind (run {})",
-                counted(room.survivors as u64, "process"),
+                counted(u64::from(room.survivors), "process"),
                 plain(&room.run_id)
             ));
         } else if room.removed {
