@@ -7,11 +7,11 @@ use crate::canonical::Value;
 pub fn other_load(measured: &Value, verb: &str) -> Option<String> {
     let load = measured.get("other_load")?;
     let heavy = load.get("heavy")?.as_bool() == Some(true);
-    heavy.then(|| other_load_text(load, verb)).flatten()
+    heavy.then(|| other_load_text(load, [verb, verb])).flatten()
 }
 
-/// As [`other_load`], of an `other_load` of any weight.
-pub fn other_load_text(load: &Value, verb: &str) -> Option<String> {
+/// As [`other_load`], of an `other_load` of any weight, with the verb for one and for many.
+pub fn other_load_text(load: &Value, verbs: [&str; 2]) -> Option<String> {
     let cores = load.get("cores")?.as_number()?;
     let of = load.get("of_cores")?.as_int()?;
     let least = match load.get("kind")?.as_str()? {
@@ -22,10 +22,11 @@ pub fn other_load_text(load: &Value, verb: &str) -> Option<String> {
     let seen = load.get("seen_cores").and_then(Value::as_number);
     let all_seen = seen.is_some_and(|seen| seen >= 0.8 * cores);
     let count = load.get("heavy_processes").and_then(Value::as_int);
-    let who = match count.filter(|_| all_seen) {
-        Some(1) => "1 other process".to_owned(),
-        Some(count) if count > 1 => format!("{count} other processes"),
-        _ => "other processes".to_owned(),
+    let [one, many] = verbs;
+    let (who, verb) = match count.filter(|_| all_seen) {
+        Some(1) => ("1 other process".to_owned(), one),
+        Some(count) if count > 1 => (format!("{count} other processes"), many),
+        _ => ("other processes".to_owned(), many),
     };
     let noun = if of == 1 { "core" } else { "cores" };
     let places = if cores < 0.95 { 2 } else { 1 };

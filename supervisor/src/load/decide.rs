@@ -121,7 +121,7 @@ pub fn decide(rule: &Rule, load: Option<&OtherLoad>, waited_seconds: f64) -> Dec
     if fraction <= rule.max_load {
         return admit("quiet");
     }
-    let text = other_load_text(&load.to_value(), "use");
+    let text = other_load_text(&load.to_value(), ["uses", "use"]);
     let text = text.unwrap_or_else(|| "other processes use the cores".into());
     if waited_seconds < rule.max_wait_seconds {
         Decision::Wait(text)
@@ -241,6 +241,14 @@ mod tests {
             "the machine was busy for 12 s: 3 other processes use 1.7 of 2 cores, and --max-load 0.25 allows less"
         );
         assert_eq!(admission.waited_seconds, 12.4);
+        let alone = OtherLoad {
+            heavy_processes: Some(1),
+            ..busy.clone()
+        };
+        assert_eq!(
+            decide(&rule(0.25, false), Some(&alone), 0.0),
+            Decision::Wait("1 other process uses 1.7 of 2 cores".into())
+        );
         // Also of load that is not heavy by itself.
         let little = load(Some(0.07));
         assert_eq!(

@@ -30,7 +30,7 @@ fn a_method_waits_for_quiet_and_starts_late_in_the_end() {
         .find(|line| line.contains("Jaro: waiting: "));
     let waiting = waiting.unwrap_or_else(|| panic!("{}", done.stderr));
     assert!(
-        waiting.contains(" use ") && waiting.ends_with(" cores"),
+        waiting.contains(" use") && waiting.ends_with(" cores"),
         "{waiting}"
     );
     let gate = gate(&bench);
