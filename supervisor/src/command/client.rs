@@ -2,7 +2,7 @@
 
 use crate::cli::{Cancel, Fetch, Logs, Ls, RunStateName, Show, Submit, ToDaemon, Watch};
 use crate::daemon::api::Cancel as Wish;
-use crate::daemon::client::{Client, fetch as bundle, segment, watch as follow};
+use crate::daemon::client::{Client, ClientError, fetch as bundle, segment, watch as follow};
 use crate::daemon::places::client_socket;
 use crate::daemon::submit::{Submission, SubmittedLimits};
 use crate::daemon::view::{LogView, RunPage, RunState, RunSummary, RunView};
@@ -53,7 +53,14 @@ pub(super) fn submit(args: &Submit) -> Result<Exit, Error> {
         max_load_wait_seconds: args.load.max_load.map(|_| args.load.max_load_wait),
         limits: SubmittedLimits::of(&args.limits.asked()),
     };
-    let run: RunSummary = client(&args.daemon)?.post("/v1/runs", &submission)?;
+    let run: RunSummary = client(&args.daemon)?
+        .post("/v1/runs", &submission)
+        .map_err(|error| match error {
+            ClientError::Broken { .. } => Error::Infrastructure(format!(
+                "{error}; whether it took the run is not known: look at `proctor ls` before you submit it again"
+            )),
+            other => other.into(),
+        })?;
     if args.report.json {
         print_document(&run)?;
     } else {

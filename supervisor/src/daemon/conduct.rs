@@ -16,6 +16,7 @@ use crate::rundir::session::Mode;
 use crate::rundir::state;
 use crate::schedule::core_sets;
 use proctor_protocol::outcome::Outcome;
+use std::sync::{Mutex, PoisonError};
 
 /// The one library, on threads that read within a fence: what lies behind the paths of a plan may have changed since it was
 /// made.
@@ -23,8 +24,8 @@ use proctor_protocol::outcome::Outcome;
 pub struct Library {
     /// The fence.
     pub fence: Fence,
-    /// What is told of each run that is over.
-    pub on_finish: Option<OnFinish>,
+    /// What is told of each run that is over, one at a time: many short runs do not make many processes.
+    pub on_finish: Option<Mutex<OnFinish>>,
 }
 
 impl Conductor for Library {
@@ -52,6 +53,7 @@ impl Conductor for Library {
         let Some(command) = &self.on_finish else {
             return;
         };
+        let command = command.lock().unwrap_or_else(PoisonError::into_inner);
         let told = command.tell(&Told {
             line: &report.sentence,
             bundle: report.bundle.as_deref(),

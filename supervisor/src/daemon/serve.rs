@@ -20,8 +20,8 @@ use nix::sys::signal::{SigSet, Signal};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ pub fn serve(config: &Config) -> Result<Exit, Error> {
     let fence = Fence::new(&roots, state.root(), config.worker.as_deref());
     let library = Library {
         fence: fence.clone(),
-        on_finish: config.on_finish.clone(),
+        on_finish: config.on_finish.clone().map(Mutex::new),
     };
     let queue = Queue::new(state, found, &cores, Box::new(library));
     let submissions = Submissions::begin(Arc::clone(&queue), roots, fence, config.worker.clone());

@@ -12,9 +12,9 @@ use super::view::Counts;
 use crate::rundir::durable::{self, DiskError};
 use crate::rundir::regular;
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "proctor.daemon-run/1";
@@ -31,6 +31,14 @@ pub enum StateError {
         path: PathBuf,
         /// What that daemon wrote about itself.
         owner: String,
+    },
+    /// Others could put runs into the queue.
+    #[error("--state {path}: {problem}; whoever can write there can have this user run anything", path = path.display())]
+    Unsafe {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        problem: String,
     },
     /// The system refused.
     #[error("could not {action} {path}: {source}", path = path.display())]
@@ -237,6 +245,10 @@ impl StateDir {
             .mode(0o700)
             .create(&root)
             .map_err(io("create the directory", &root))?;
+        check_owner(
+            &root,
+            &std::fs::metadata(&root).map_err(io("look at", &root))?,
+        )?;
         let lock = lock(&root)?;
         for name in ["queue", "ended", "runs"] {
             durable::create_dir_all(&root.join(name))?;
@@ -344,6 +356,28 @@ impl StateDir {
     }
 }
 
+/// Refuses a directory that others can write to.
+fn check_owner(root: &Path, found: &Metadata) -> Result<(), StateError> {
+    let wrong = |problem: String| StateError::Unsafe {
+        path: root.to_path_buf(),
+        problem,
+    };
+    let uid = nix::unistd::geteuid().as_raw();
+    if found.uid() != uid && found.uid() != 0 {
+        return Err(wrong(format!(
+            "belongs to user {}; name one of yours",
+            found.uid()
+        )));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(wrong(format!(
+            "its mode is {:o}, so that others can write to it; chmod 700 it",
+            found.mode() & 0o7777
+        )));
+    }
+    Ok(())
+}
+
 /// Removes a file whose removal a restart would make up for, so that it need not be durable.
 fn remove(path: &Path) -> Result<(), StateError> {
     std::fs::remove_file(path).map_err(|source| StateError::Io {
@@ -442,6 +476,21 @@ mod tests {
         );
         drop(first);
         StateDir::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_to_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(folder.path(), mode).unwrap();
+            StateDir::open(folder.path()).map_err(|error| error.to_string())
+        };
+        for mode in [0o777, 0o770, 0o1777] {
+            let text = with(mode).unwrap_err();
+            assert!(text.contains(&format!("mode is {mode:o}")), "{text}");
+        }
+        with(0o755).unwrap();
     }
 
     #[test]

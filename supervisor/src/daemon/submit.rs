@@ -9,6 +9,7 @@ use crate::error::{Error, Exit};
 use crate::load::{DEFAULT_WAIT_SECONDS, Rule};
 use crate::run::host::now_utc;
 use crate::run::{Prepared, Request, create, prepare};
+use crate::rundir::regular;
 use proctor_protocol::frozen::{ExecutionLimits, Limit};
 use proctor_protocol::method::MethodKind;
 use serde::de::{DeserializeOwned, Error as _};
@@ -255,7 +256,7 @@ impl Submissions {
         Ok(Self { asks })
     }
 
-    /// Hands one in and waits for what comes of it. A client that is gone by then has submitted all the same.
+    /// Hands one in and waits for what comes of it. When the client is gone before all is checked, nothing is queued.
     ///
     /// # Errors
     /// It was refused, or too many wait.
@@ -283,8 +284,9 @@ fn broke() -> ApiError {
 fn serve(asked: &Receiver<Ask>, clerk: &Clerk) {
     let held = clerk.fence.hold_this_thread();
     while let Ok((submission, answer)) = asked.recv() {
+        let gone = || answer.is_closed();
         let take = || match &held {
-            Ok(()) => clerk.take(&submission),
+            Ok(()) => clerk.take(&submission, &gone),
             Err(reason) => Err(ApiError::Internal(reason.clone())),
         };
         let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(take));
@@ -302,10 +304,20 @@ struct Clerk {
 }
 
 impl Clerk {
-    fn take(&self, submission: &Submission) -> Result<RunSummary, ApiError> {
+    /// `gone` says whether the client has left: it never learned of a run, and will submit it again.
+    fn take(
+        &self,
+        submission: &Submission,
+        gone: &dyn Fn() -> bool,
+    ) -> Result<RunSummary, ApiError> {
+        let stays = || {
+            let left = || ApiError::Unavailable("the client has gone".into());
+            (!gone()).then_some(()).ok_or_else(left)
+        };
         if self.queue.board().stopping {
             return Err(ApiError::Unavailable("the daemon is stopping".into()));
         }
+        stays()?;
         let id = self.queue.next_id();
         let run_dir = self.queue.state().run_dir(id);
         let request = self.request(submission, run_dir.clone())?;
@@ -315,6 +327,7 @@ impl Clerk {
         self.confine(&prepared)?;
         let cores = self.cores(submission, &prepared)?;
         let command_line = submission.command_line();
+        stays()?;
         let kept = create(&prepared, command_line)
             .map_err(|error| refused(&error))
             .and_then(|_| {
@@ -358,8 +371,8 @@ impl Clerk {
             .transpose()
             .map_err(|error| ApiError::Refused(format!("containment: {error}")))?;
         Ok(Request {
-            protocol: self.path("protocol", &submission.protocol)?,
-            methods: self.path("methods", &submission.methods)?,
+            protocol: self.file("protocol", &submission.protocol)?,
+            methods: self.file("methods", &submission.methods)?,
             output,
             jobs: submission.jobs,
             cores: submission.cores,
@@ -389,6 +402,16 @@ impl Clerk {
 
     fn path(&self, field: &str, path: &Path) -> Result<PathBuf, ApiError> {
         Ok(self.roots.check(field, path)?)
+    }
+
+    /// As [`Clerk::path`], of a regular file: whoever waits for the writer of a pipe keeps all others waiting.
+    fn file(&self, field: &str, path: &Path) -> Result<PathBuf, ApiError> {
+        let found = self.path(field, path)?;
+        regular::open(&found).map_err(|error| {
+            let path = crate::render::brief(&path.display().to_string());
+            self.refused(&Error::input(format!("{field}: {path}: {error}")))
+        })?;
+        Ok(found)
     }
 
     /// What the files name must lie below the roots too.

@@ -218,7 +218,11 @@ fn what_is_submitted_is_checked_as_run_checks_it() {
         ("protocol", json!("fixtures"), "must be an absolute path"),
         ("protocol", json!("/etc/passwd"), "is not below a root"),
         ("methods", json!(bench.path("../x")), "is not below a root"),
-        ("methods", json!(bench.path("none.json")), "not found"),
+        (
+            "methods",
+            json!(bench.path("none.json")),
+            "there is no such file",
+        ),
         ("methods", json!(bench.protocol()), "algorithms"),
         (
             "protocol",
@@ -291,6 +295,10 @@ fn nothing_outside_the_roots_is_read() {
         assert!(!body.contains("secret words"), "{body}");
         body
     };
+    let pipe = bench.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let body = refused(&json!({"protocol": bench.protocol(), "methods": pipe}));
+    assert!(body.contains("a named pipe, not a regular file"), "{body}");
     for protocol in ["link.json", "folder/protocol.json", "data.json", "s"] {
         let body = refused(&json!({"protocol": bench.path(protocol), "methods": methods}));
         assert!(
@@ -319,6 +327,32 @@ fn nothing_outside_the_roots_is_read() {
 }
 
 #[test]
+fn a_submission_whose_client_has_gone_before_its_turn_is_not_queued() {
+    let bench = Bench::fixtures(60.0);
+    let daemon = Daemon::start(&bench, &["--max-requests", "10000"]);
+    let methods = [bench.rogue("good", NONE)];
+    bench.methods(&methods);
+    let body = daemon.submission().to_string();
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // Nobody knows of them, and whoever sent them will again. The check of each keeps the next waiting.
+    let crowd: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = daemon.connect();
+            stream.write_all(request.as_bytes()).expect("it listens");
+            stream
+        })
+        .collect();
+    drop(crowd);
+    let mine = daemon.submit(&methods, &[]);
+    assert!(mine < 40, "{mine} were taken");
+    daemon.ask(&["watch", &mine.to_string()]).exits(0);
+    is_well(&daemon);
+}
+
+#[test]
 fn a_client_that_disappears_loses_nothing_and_breaks_nothing() {
     let bench = Bench::fixtures(60.0);
     let daemon = Daemon::start(&bench, &[]);
@@ -335,11 +369,11 @@ fn a_client_that_disappears_loses_nothing_and_breaks_nothing() {
             .write_all(&request.as_bytes()[..cut])
             .expect("it listens");
     }
-    // A whole one counts, once, whether or not anybody waits for the answer.
+    // A whole one counts, once, whether or not anybody reads the answer.
     let mut stream = daemon.connect();
     stream.write_all(request.as_bytes()).expect("it listens");
-    drop(stream);
     wait_for("the run", || daemon.get("/v1/runs/1").status == 200);
+    drop(stream);
     daemon.wait_method(1, "sleeper", "running");
     for path in ["/v1/events", "/v1/runs/1/events", "/v1/openapi.json"] {
         for _ in 0..60 {

@@ -140,6 +140,9 @@ pub(super) async fn bundle_file(
         api.queue.find(id)?;
         let dir = bundle_dir(&api.queue.state().run_dir(id), &number)
             .ok_or_else(|| ApiError::unknown("bundle", &number))?;
+        if !dir.is_dir() {
+            return Err(ApiError::unknown("bundle", &number));
+        }
         beneath(&dir, &path).ok_or_else(|| ApiError::unknown("file", &path))
     })
     .await?;

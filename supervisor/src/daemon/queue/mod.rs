@@ -43,7 +43,7 @@ pub trait Conductor: Send + Sync {
     /// Conducts a run to its end, on the calling thread.
     fn conduct(&self, job: &Job) -> Report;
 
-    /// A run is over and its cores are free. Called on a thread that is held to nothing and that nobody waits for.
+    /// A run is over and its cores are free. Called on a thread that is held to nothing and that no run waits for.
     fn tell(&self, job: &Job, report: &Report) {
         let _ = (job, report);
     }
@@ -117,6 +117,8 @@ struct Inner {
     unsaved: BTreeMap<u64, Record>,
     next_id: u64,
     stopping: bool,
+    /// Ended runs of which somebody is still being told.
+    telling: usize,
     /// Begins the threads of runs.
     starter: Option<Sender<Job>>,
 }
@@ -177,6 +179,7 @@ impl Queue {
             unsaved: BTreeMap::new(),
             next_id: found.next_id,
             stopping: false,
+            telling: 0,
             starter: None,
         };
         Arc::new(Self {
@@ -403,10 +406,15 @@ impl Queue {
             ),
             Err(error) => self.broken(job, &format!("no thread can be started: {error}")),
         };
-        self.over(job.id, &report);
-        if !report.unfinished {
-            self.conductor.tell(job, &report);
+        if report.unfinished {
+            self.over(job.id, &report);
+            return;
         }
+        self.inner().telling += 1;
+        self.over(job.id, &report);
+        self.conductor.tell(job, &report);
+        self.inner().telling -= 1;
+        self.idle.notify_all();
     }
 
     fn broken(&self, job: &Job, sentence: &str) -> Report {
@@ -502,7 +510,7 @@ impl Queue {
     pub fn wait_idle(&self, most: Duration) -> bool {
         let until = Instant::now() + most;
         let mut inner = self.inner();
-        while !inner.live.is_empty() {
+        while !inner.live.is_empty() || inner.telling > 0 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
