@@ -2,7 +2,8 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::canonical::{Limits, ReadError, Value, read_with};
@@ -92,7 +93,8 @@ pub fn read_json(path: &Path, limits: Limits) -> Result<Value, InputError> {
     parse(path, &read_file(path, limits.bytes)?, limits)
 }
 
-/// Reads one JSON document from a file that the user named: a pipe will do too, as a shell's `<(...)` makes one.
+/// Reads one JSON document from a file that the user named: a pipe without a name will do too, as a shell's `<(...)` makes
+/// one.
 ///
 /// # Errors
 /// As [`read_json`].
@@ -159,10 +161,17 @@ fn check_regular(metadata: &Metadata) -> io::Result<()> {
 
 fn open_named(path: &Path) -> io::Result<File> {
     let metadata = std::fs::metadata(path)?;
-    if !metadata.file_type().is_fifo() {
-        check_regular(&metadata)?;
+    // A shell's pipe has its writer from the start. One with a name in a folder may wait for its writer for ever.
+    if metadata.file_type().is_fifo() && metadata.dev() == pipe_device()? {
+        return File::open(path);
     }
-    File::open(path)
+    open_regular(path)
+}
+
+/// Where the kernel keeps pipes that have no name.
+fn pipe_device() -> io::Result<u64> {
+    let (reader, _writer) = io::pipe()?;
+    Ok(File::from(OwnedFd::from(reader)).metadata()?.dev())
 }
 
 fn kind_name(metadata: &Metadata) -> &'static str {
@@ -208,8 +217,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.json");
         pipe(&path);
-        let text = read_json(&path, Limits::default()).unwrap_err().to_string();
-        assert!(text.contains("a named pipe, not a regular file"), "{text}");
+        for read in [read_json, read_named_json] {
+            let text = read(&path, Limits::default()).unwrap_err().to_string();
+            assert!(text.contains("a named pipe, not a regular file"), "{text}");
+        }
         let text = read_json(folder.path(), Limits::default())
             .unwrap_err()
             .to_string();
@@ -224,5 +235,17 @@ mod tests {
             text.contains("files.csv") && text.contains("a named pipe"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_pipe_of_a_shell_is_read() {
+        use std::io::Write as _;
+        use std::os::fd::AsRawFd as _;
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"[1]").unwrap();
+        drop(writer);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+        let value = read_named_json(&path, Limits::default()).unwrap();
+        assert_eq!(value, Value::Array(vec![Value::Int(1.into())]));
     }
 }
