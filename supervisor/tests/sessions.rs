@@ -145,7 +145,7 @@ fn methods_are_cancelled_one_by_one_whether_they_run_or_wait() {
         ]
     );
     let published = session.publish().unwrap();
-    assert_eq!(published.exit().code(), 3);
+    assert_eq!(published.exit().code(), 130);
     let outcomes: Vec<&Outcome> = published.methods.iter().map(|one| &one.outcome).collect();
     assert_eq!(
         outcomes,

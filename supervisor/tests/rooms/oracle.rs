@@ -11,9 +11,13 @@ use std::time::{Duration, Instant};
 /// The variable that marks the processes of one test.
 pub(crate) const MARK: &str = "PROCTOR_TEST_MARK";
 
+const NOBODY: u32 = 65534;
+
 /// Where a driver runs, and who is counted.
 pub(crate) struct Oracle {
     group: Option<PathBuf>,
+    /// A group of the second version that was given to [`User::Nobody`], as a login manager would.
+    delegated: Option<PathBuf>,
     mark: String,
 }
 
@@ -49,18 +53,27 @@ impl Oracle {
         let mark = format!("proctor-test-{}-{number}", std::process::id());
         let group = Path::new("/sys/fs/cgroup/freezer").join(&mark);
         let group = fs::create_dir(&group).is_ok().then_some(group);
-        Self { group, mark }
+        let delegated = delegate(&mark);
+        Self {
+            group,
+            delegated,
+            mark,
+        }
     }
 
     /// A command that runs this test binary in the group.
     pub(crate) fn command(&self, user: User, arguments: &[String]) -> Command {
         let exe = std::env::current_exe().unwrap();
-        let join = self.group.as_ref().map_or(String::new(), |group| {
-            format!("echo $$ > {}/cgroup.procs && ", group.display())
-        });
+        let delegated = self.delegated.iter().filter(|_| user == User::Nobody);
+        let join: String = self
+            .group
+            .iter()
+            .chain(delegated)
+            .map(|group| format!("echo $$ > {}/cgroup.procs && ", group.display()))
+            .collect();
         let drop = match user {
             User::Own => "",
-            User::Nobody => "setpriv --reuid=65534 --regid=65534 --clear-groups ",
+            User::Nobody => &format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups "),
         };
         let mut command = Command::new("/bin/sh");
         command
@@ -140,5 +153,33 @@ impl Drop for Oracle {
         if let Some(group) = &self.group {
             let _ = fs::remove_dir(group);
         }
+        if let Some(group) = &self.delegated {
+            for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+                // Files of the group cannot be removed, and go with it.
+                let _ = fs::remove_dir(entry.path());
+            }
+            let _ = fs::remove_dir(group);
+        }
     }
+}
+
+/// Makes a control group of the second version and gives it to the user without privileges; `None` where root may not or
+/// there is no such hierarchy.
+fn delegate(name: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut mounts = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let root = mounts.find(|mount| mount.get(2) == Some(&"cgroup2"))?[1].to_owned();
+    let group = Path::new(&root).join(name);
+    fs::create_dir(&group).ok()?;
+    for file in [
+        "",
+        "cgroup.procs",
+        "cgroup.subtree_control",
+        "cgroup.threads",
+    ] {
+        std::os::unix::fs::chown(group.join(file), Some(NOBODY), Some(NOBODY)).ok()?;
+    }
+    Some(group)
 }
