@@ -3,6 +3,10 @@
 /// The longest line, in bytes, the line feed not counted.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
+/// The longest line that does not begin as every message does, with `{`. It is refused whatever follows, so a program that
+/// prints something else is not listened to up to [`MAX_LINE_BYTES`], and costs its reader no memory.
+pub const MAX_STRANGE_LINE_BYTES: usize = 64 << 10;
+
 /// The deepest nesting of arrays and objects in a line a worker sends.
 pub const MAX_DEPTH: usize = 64;
 

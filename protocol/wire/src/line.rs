@@ -1,6 +1,6 @@
 //! Cutting a byte stream into bounded lines.
 
-use crate::limits::MAX_LINE_BYTES;
+use crate::limits::{MAX_LINE_BYTES, MAX_STRANGE_LINE_BYTES};
 
 /// Collects bytes and gives out complete lines. It never holds more than one line and one read.
 #[derive(Debug, Default)]
@@ -10,10 +10,13 @@ pub struct LineBuffer {
     searched: usize,
 }
 
-/// A line grew beyond [`MAX_LINE_BYTES`].
+/// A line grew beyond [`MAX_LINE_BYTES`], or beyond [`MAX_STRANGE_LINE_BYTES`] without beginning as a message does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a line is longer than {MAX_LINE_BYTES} bytes")]
-pub struct LineTooLong;
+#[error("a line is longer than {most} bytes")]
+pub struct LineTooLong {
+    /// How long it could have been.
+    pub most: usize,
+}
 
 impl LineBuffer {
     /// An empty buffer.
@@ -40,8 +43,13 @@ impl LineBuffer {
             .iter()
             .position(|&byte| byte == b'\n');
         let end = found.map_or(self.bytes.len(), |at| self.searched + at);
-        if end - self.start > MAX_LINE_BYTES {
-            return Err(LineTooLong);
+        let most = if self.bytes.get(self.start) == Some(&b'{') {
+            MAX_LINE_BYTES
+        } else {
+            MAX_STRANGE_LINE_BYTES
+        };
+        if end - self.start > most {
+            return Err(LineTooLong { most });
         }
         self.searched = end;
         if found.is_none() {
@@ -96,10 +104,15 @@ mod tests {
 
     #[test]
     fn a_line_over_the_bound_is_refused_before_it_ends() {
-        let mut buffer = LineBuffer::new();
-        buffer.push(&vec![b'x'; MAX_LINE_BYTES]);
-        assert_eq!(buffer.next_line(), Ok(None));
-        buffer.push(b"x");
-        assert_eq!(buffer.next_line(), Err(LineTooLong));
+        for (start, most) in [(b'{', MAX_LINE_BYTES), (b' ', MAX_STRANGE_LINE_BYTES)] {
+            let mut buffer = LineBuffer::new();
+            buffer.push(b"a line before\n");
+            buffer.push(&[start]);
+            buffer.push(&vec![b'x'; most - 1]);
+            assert_eq!(buffer.next_line(), Ok(Some(&b"a line before"[..])));
+            assert_eq!(buffer.next_line(), Ok(None));
+            buffer.push(b"x\n");
+            assert_eq!(buffer.next_line(), Err(LineTooLong { most }));
+        }
     }
 }

@@ -375,7 +375,7 @@ fn floods() {
     for (worker, outcome) in [
         (
             "flood-out",
-            "protocol_error(stdout line 1 is longer than 1048576 bytes",
+            "protocol_error(stdout line 1 is longer than 65536 bytes",
         ),
         (
             "flood-progress",

@@ -65,12 +65,11 @@ impl Oracle {
     pub(crate) fn command(&self, user: User, arguments: &[String]) -> Command {
         let exe = std::env::current_exe().unwrap();
         let delegated = self.delegated.iter().filter(|_| user == User::Nobody);
-        let join: String = self
-            .group
-            .iter()
-            .chain(delegated)
+        let groups = self.group.iter().chain(delegated);
+        let join: Vec<String> = groups
             .map(|group| format!("echo $$ > {}/cgroup.procs && ", group.display()))
             .collect();
+        let join = join.concat();
         let drop = match user {
             User::Own => "",
             User::Nobody => &format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups "),

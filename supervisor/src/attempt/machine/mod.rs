@@ -12,7 +12,7 @@ mod words;
 
 use proctor_protocol::outcome::Outcome;
 use proctor_wire::FromWorker;
-use proctor_wire::limits::{MAX_ERROR_CHARS, MAX_LINE_BYTES};
+use proctor_wire::limits::MAX_ERROR_CHARS;
 use proctor_wire::line::{LineBuffer, LineTooLong};
 
 use super::{Pause, Stop, WaitStatus};
@@ -265,13 +265,13 @@ impl Machine {
                 self.line_bytes += line.len() as u64 + 1;
                 FromWorker::parse(line).map_err(|error| no_message(&error, line))
             }
-            Err(LineTooLong) => {
+            Err(LineTooLong { most }) => {
                 self.line_number += 1;
                 // The rest of the stream cannot be cut into lines any more.
                 self.deaf = true;
                 let lines = std::mem::take(&mut self.lines);
                 let start = quote(lines.rest());
-                Err(format!("is longer than {MAX_LINE_BYTES} bytes: {start}"))
+                Err(format!("is longer than {most} bytes: {start}"))
             }
         };
         self.look_at_output(now);

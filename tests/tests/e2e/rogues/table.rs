@@ -157,7 +157,7 @@ pub const QUICK: &[Case] = &[
     case("forger", "protocol_error", 1)
         .with(&["1"])
         .saying("after 0 of"),
-    broken("flood", "is longer than 1048576 bytes"),
+    broken("flood", "is longer than 65536 bytes"),
     case("rattle", "resource_limit", 0).saying("output: more than"),
     case("chatterbox", "completed", 3),
     case("boaster", "completed", 3),

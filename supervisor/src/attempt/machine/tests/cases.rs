@@ -276,7 +276,7 @@ fn a_broken_rule_names_the_line_and_shows_its_start() {
     );
     let long = format!("{}\u{202e}", "x".repeat(2 << 20));
     let long = outcome(&[hello, S::Progress.line().unwrap(), &long]);
-    let start = "protocol_error(stdout line 3 is longer than 1048576 bytes: \"xxx";
+    let start = "protocol_error(stdout line 3 is longer than 65536 bytes: \"xxx";
     assert!(
         long.starts_with(start) && long.ends_with("xxx...\")"),
         "{long}"
