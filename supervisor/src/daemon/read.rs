@@ -262,11 +262,6 @@ fn files_below(root: &Path) -> Vec<FileView> {
 pub fn machine_view(cores: &[usize], free: Vec<usize>) -> MachineView {
     let text = |path| std::fs::read_to_string(path).unwrap_or_default();
     let memory = text("/proc/meminfo");
-    let kilobytes = |name: &str| {
-        let line = memory.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
-        number.map_or(0, |kilobytes: u64| kilobytes << 10)
-    };
     MachineView {
         host: plain(&host::machine().host),
         cores: cores.to_vec(),
@@ -275,8 +270,8 @@ pub fn machine_view(cores: &[usize], free: Vec<usize>) -> MachineView {
         cpu_pressure: texts::pressure(&text("/proc/pressure/cpu"))
             .ok()
             .map(|cpu| cpu.some),
-        memory_total_bytes: kilobytes("MemTotal:"),
-        memory_available_bytes: kilobytes("MemAvailable:"),
+        memory_total_bytes: texts::memory(&memory, "MemTotal").unwrap_or_default(),
+        memory_available_bytes: texts::memory(&memory, "MemAvailable").unwrap_or_default(),
     }
 }
 

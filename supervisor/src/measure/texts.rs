@@ -58,21 +58,27 @@ pub fn pressure(text: &str) -> Result<Pressure, Garbled> {
     })
 }
 
+/// Bytes of something that `/proc/meminfo` counts, by its name there, like `MemTotal`.
+///
+/// # Errors
+/// The text has another form, or does not count it.
+pub fn memory(text: &str, name: &str) -> Result<u64, Garbled> {
+    let bytes = || -> Option<u64> {
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    bytes().ok_or(Garbled)
+}
+
 /// Bytes of swap in use, from `/proc/meminfo`.
 ///
 /// # Errors
 /// The text has another form.
 pub fn swap_used(text: &str) -> Result<u64, Garbled> {
-    let kib = |name: &str| -> Option<u64> {
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        value.trim().strip_suffix(" kB")?.trim().parse().ok()
-    };
-    let (total, free) = (
-        kib("SwapTotal:").ok_or(Garbled)?,
-        kib("SwapFree:").ok_or(Garbled)?,
-    );
-    let used = total.checked_sub(free).ok_or(Garbled)?;
-    used.checked_mul(1024).ok_or(Garbled)
+    let (total, free) = (memory(text, "SwapTotal")?, memory(text, "SwapFree")?);
+    total.checked_sub(free).ok_or(Garbled)
 }
 
 /// Time of one core since the machine started, in clock ticks.
@@ -307,6 +313,8 @@ mod tests {
         assert_eq!(ticks[&0], first);
         let info = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\n";
         assert_eq!(processor(info).as_deref(), Ok("AMD EPYC"));
+        let info = "vendor_id\t: x\nmodel name\t: Fast CPU @ 3\n";
+        assert_eq!(processor(info).as_deref(), Ok("Fast CPU @ 3"));
         assert_eq!(chosen("always [madvise] never\n").as_deref(), Ok("madvise"));
         assert_eq!(word("performance\n").as_deref(), Ok("performance"));
         assert_eq!(randomization("2\n"), Ok("full"));

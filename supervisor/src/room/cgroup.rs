@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::controllers::{self, Cgroupfs};
-use super::procfs::{Process, own_pid};
+use super::procfs::{Process, own_pid, pid_namespace};
 
 /// How the names of all our groups begin.
 const PREFIX: &str = "proctor.";
@@ -276,13 +276,6 @@ fn name(run_id: &str, number: u64) -> Result<String, String> {
     });
     let owner = owner.as_ref().map_err(|reason| (*reason).to_owned())?;
     Ok(format!("{PREFIX}{run}.{owner}.{number}"))
-}
-
-/// The number of this process's pid namespace.
-fn pid_namespace() -> Option<u64> {
-    let link = fs::read_link("/proc/self/ns/pid").ok()?;
-    let text = link.to_str()?;
-    text.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// A room that a dead supervisor left behind.

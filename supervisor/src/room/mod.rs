@@ -43,6 +43,7 @@ pub use means::{Means, mask};
 pub(crate) use pages::cached;
 pub(crate) use probe::best_rung;
 pub use probe::{Probe, best, probe, trial};
+pub(crate) use procfs::{Process, pid_namespace};
 pub use scratch::remove_tree;
 pub(crate) use slots::Counts;
 pub use spec::{Confinement, Limits, RoomSpec, environment};

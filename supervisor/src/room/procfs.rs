@@ -4,19 +4,19 @@ use std::fs;
 
 /// One process as /proc shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
+pub(crate) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) session: i32,
     /// `R`, `S`, `D`, `Z` and so on.
     pub(super) state: char,
     /// Clock ticks after boot; with the number it names one process for ever.
-    pub(super) started: u64,
+    pub(crate) started: u64,
 }
 
 impl Process {
     /// Reads one process; `None` when it is gone.
-    pub(super) fn read(pid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
         Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -39,7 +39,7 @@ impl Process {
     }
 
     /// True unless it has ended and only waits to be reaped.
-    pub(super) fn alive(&self) -> bool {
+    pub(crate) fn alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
 }
@@ -47,6 +47,13 @@ impl Process {
 /// The number of this process in its pid namespace.
 pub(super) fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
+}
+
+/// The number of this process's pid namespace; `None` when the system does not tell.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    let text = link.to_str()?;
+    text.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Every process that can be seen.

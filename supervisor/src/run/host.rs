@@ -1,5 +1,6 @@
 //! Facts about this machine and this program, for the records.
 
+use crate::measure::texts;
 use crate::rundir::plan::Machine;
 use crate::rundir::regular;
 use nix::sys::utsname::UtsName;
@@ -26,14 +27,9 @@ pub fn machine() -> Machine {
         system: text(uname.as_ref().map(UtsName::sysname)),
         release: text(uname.as_ref().map(UtsName::release)),
         architecture: text(uname.as_ref().map(UtsName::machine)),
-        processor: processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        processor: texts::processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+            .unwrap_or_default(),
     }
-}
-
-fn processor(cpuinfo: &str) -> String {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|line| line.split_once(':'))
-        .map_or_else(String::new, |(_, name)| name.trim().to_owned())
 }
 
 /// The kernel's id of this boot; empty where there is none.
@@ -88,15 +84,6 @@ mod tests {
         let now = now_utc();
         assert_eq!(now.len(), "2026-01-01T00:00:00Z".len());
         assert!(now.ends_with('Z'));
-    }
-
-    #[test]
-    fn the_processor_is_found_by_its_line() {
-        assert_eq!(
-            processor("vendor_id\t: x\nmodel name\t: Fast CPU @ 3\n"),
-            "Fast CPU @ 3"
-        );
-        assert_eq!(processor(""), "");
     }
 
     #[test]

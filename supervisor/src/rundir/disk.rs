@@ -236,3 +236,14 @@ pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     found.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(found)
 }
+
+/// As [`list`], of a directory that need not be there: then nothing lies in it.
+///
+/// # Errors
+/// The system refused.
+pub fn list_if_there(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
+    match list(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}

@@ -222,16 +222,10 @@ impl RunDir {
     /// A record is there but cannot be used.
     pub fn sessions(&self) -> Result<Vec<Session>, RecordError> {
         let folder = self.sessions_dir();
-        let entries = match disk::list(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => {
-                return Err(RecordError::Unreadable {
-                    path: folder,
-                    source,
-                });
-            }
-        };
+        let entries = disk::list_if_there(&folder).map_err(|source| RecordError::Unreadable {
+            path: folder.clone(),
+            source,
+        })?;
         let mut sessions = Vec::new();
         for (name, _) in entries {
             let Some(number) = name.to_str().and_then(numbered) else {

@@ -167,16 +167,10 @@ pub fn read_attempt(id: AttemptId, dir: PathBuf) -> Result<Attempt, RecordError>
 /// A record is there but cannot be used.
 pub fn attempts(run: &RunDir, method_id: &str) -> Result<Vec<Attempt>, RecordError> {
     let folder = run.attempts_dir(method_id);
-    let entries = match disk::list(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => {
-            return Err(RecordError::Unreadable {
-                path: folder,
-                source,
-            });
-        }
-    };
+    let entries = disk::list_if_there(&folder).map_err(|source| RecordError::Unreadable {
+        path: folder.clone(),
+        source,
+    })?;
     let attempt = |name: OsString| Some((AttemptId::parse(name.to_str()?)?, folder.join(name)));
     let mut found: Vec<_> = entries
         .into_iter()

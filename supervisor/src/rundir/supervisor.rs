@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, RecordError};
 use super::record::count;
+use crate::room::{Process, pid_namespace};
 use proctor_protocol::canonical::Value;
 use proctor_protocol::object;
 use std::path::Path;
@@ -83,25 +84,14 @@ impl Supervisor {
 }
 
 fn own_namespace() -> u64 {
-    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let number = link
-        .to_str()
-        .and_then(|text| text.strip_prefix("pid:[")?.strip_suffix(']'));
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    pid_namespace().unwrap_or(0)
 }
 
 /// When a process started, in clock ticks after boot; `None` when there is none, or it has ended and only waits to be
 /// reaped.
 fn start_of(pid: i64) -> Option<u64> {
-    // The command name may hold anything, spaces, parentheses and bytes that are no text included.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let end = stat.iter().rposition(|&byte| byte == b')')?;
-    let mut fields = std::str::from_utf8(&stat[end + 1..])
-        .ok()?
-        .split_ascii_whitespace();
-    let state = fields.next()?;
-    let started = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(started)
+    let process = Process::read(i32::try_from(pid).ok()?)?;
+    process.alive().then_some(process.started)
 }
 
 #[cfg(test)]
